@@ -1,0 +1,3 @@
+//! The `engine-ssz-proxy` program.
+
+fn main() {}
