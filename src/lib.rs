@@ -13,4 +13,6 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod jsonrpc;
+pub mod jwt;
 pub mod wire;
