@@ -13,6 +13,8 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod cl;
 pub mod jsonrpc;
 pub mod jwt;
+pub mod telemetry;
 pub mod wire;

@@ -1,0 +1,103 @@
+//! Bodies: in whole, out in pieces.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use std::vec;
+
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+
+use crate::jsonrpc::Reply;
+
+/// Most of a body is asked for up to here before the first byte of it has come: a head may say any
+/// length and send nothing.
+const RESERVED_AT_ONCE: usize = 16 * 1024 * 1024;
+
+/// Why there is no body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// Longer than the limit, by its head or by what has come.
+    TooLarge,
+    /// It broke off, or its framing is wrong.
+    Broken,
+    /// Nothing came for too long.
+    Stalled,
+}
+
+/// Reads a body whole. A body that came in one piece is not copied.
+///
+/// A head that gives a length over `limit` is refused without a read, which is also what keeps
+/// hyper from asking for the body with a `100 Continue`.
+pub(super) async fn read<B>(mut body: B, limit: usize, pause: Duration) -> Result<Bytes, Unread>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > limit {
+        return Err(Unread::TooLarge);
+    }
+    let mut first = Bytes::new();
+    let mut joined = BytesMut::new();
+    loop {
+        let frame = match tokio::time::timeout(pause, body.frame()).await {
+            Err(_) => return Err(Unread::Stalled),
+            Ok(None) => break,
+            Ok(Some(Err(_))) => return Err(Unread::Broken),
+            Ok(Some(Ok(frame))) => frame,
+        };
+        // Trailers mean nothing here.
+        let Ok(data) = frame.into_data() else { continue };
+        let length = first.len() + joined.len() + data.len();
+        if length > limit {
+            return Err(Unread::TooLarge);
+        }
+        if first.is_empty() && joined.is_empty() {
+            first = data;
+            continue;
+        }
+        if joined.is_empty() {
+            joined.reserve(announced.min(RESERVED_AT_ONCE).max(length));
+            joined.extend_from_slice(&std::mem::take(&mut first));
+        }
+        joined.extend_from_slice(&data);
+    }
+    Ok(if joined.is_empty() { first } else { joined.freeze() })
+}
+
+/// A reply on its way out: its pieces as they are, its length known from the start.
+pub(super) struct Pieces {
+    rest: vec::IntoIter<Bytes>,
+    length: u64,
+}
+
+impl From<Reply> for Pieces {
+    fn from(reply: Reply) -> Self {
+        let length = reply.len() as u64;
+        Self { rest: reply.into_segments().into_iter(), length }
+    }
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.rest.next();
+        self.length -= piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.length == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.length)
+    }
+}

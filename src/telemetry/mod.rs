@@ -1,0 +1,3 @@
+//! Logs.
+
+pub mod logging;

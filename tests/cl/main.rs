@@ -1,0 +1,6 @@
+//! The door to the CL over real sockets.
+
+mod calls;
+mod limits;
+mod lives;
+mod support;
