@@ -14,6 +14,7 @@
 #![deny(missing_docs)]
 
 pub mod cl;
+pub mod el;
 pub mod jsonrpc;
 pub mod jwt;
 pub mod telemetry;

@@ -1,0 +1,186 @@
+//! The connections of each lane.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::Uri;
+use http::header::{CONNECTION, HeaderValue};
+use http_body_util::Full;
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::sync::{Mutex, Semaphore};
+
+use super::answer::{self, Answer};
+use super::connection::{
+    Connection, Connector, ElRequest, H2_PING_INTERVAL, H2_PING_TIMEOUT, H2_WINDOW,
+};
+use super::error::{Failure, Phase, Resend};
+use super::lane::Lane;
+use super::surface::Transport;
+
+/// How long an idle HTTP/1.1 connection is kept: longer than a slot, so that one connection serves
+/// slot after slot, and shorter than any EL keeps its end.
+const HTTP1_IDLE: Duration = Duration::from_secs(15);
+/// Bulk reads in flight at once.
+const HISTORY_AT_ONCE: usize = 2;
+
+/// Every lane's connections, over either transport. No lane uses another's.
+pub(super) struct Clients {
+    h2c: LaneClients,
+    http1: LaneClients,
+    history: Semaphore,
+    limit: usize,
+}
+
+struct LaneClients {
+    command: Held,
+    build: Pool,
+    history: Pool,
+    relay: Pool,
+}
+
+impl Clients {
+    /// `limit` is the largest answer body in bytes. Opens nothing.
+    pub(super) fn new(connector: &Connector, limit: usize) -> Self {
+        let lanes = |transport| LaneClients {
+            command: Held::new(connector.clone(), transport),
+            build: Pool::new(connector.clone(), transport),
+            history: Pool::new(connector.clone(), transport),
+            relay: Pool::new(connector.clone(), transport),
+        };
+        Self {
+            h2c: lanes(Transport::H2c),
+            http1: lanes(Transport::Http1),
+            history: Semaphore::new(HISTORY_AT_ONCE),
+            limit,
+        }
+    }
+
+    /// One exchange over the lane's own connection, read to its end.
+    pub(super) async fn exchange(
+        &self,
+        lane: Lane,
+        transport: Transport,
+        request: ElRequest,
+    ) -> Result<Answer, Failure> {
+        let lanes = match transport {
+            Transport::H2c => &self.h2c,
+            Transport::Http1 => &self.http1,
+        };
+        match lane {
+            Lane::Command => lanes.command.exchange(request, self.limit).await,
+            Lane::Build => lanes.build.exchange(request, self.limit).await,
+            Lane::Relay => lanes.relay.exchange(request, self.limit).await,
+            Lane::History => {
+                // The semaphore is never closed, so the permit is always one.
+                let _permit = self.history.acquire().await;
+                lanes.history.exchange(request, self.limit).await
+            }
+        }
+    }
+}
+
+/// As many connections as it takes over HTTP/1.1, one over h2c.
+struct Pool(legacy::Client<Connector, Full<Bytes>>);
+
+impl Pool {
+    fn new(connector: Connector, transport: Transport) -> Self {
+        let mut builder = legacy::Client::builder(TokioExecutor::new());
+        builder.timer(TokioTimer::new()).pool_timer(TokioTimer::new());
+        match transport {
+            Transport::Http1 => builder.pool_idle_timeout(HTTP1_IDLE),
+            // Held open by pings, so that no proposal waits for a connection.
+            Transport::H2c => builder
+                .pool_idle_timeout(None)
+                .http2_only(true)
+                .http2_initial_stream_window_size(H2_WINDOW)
+                .http2_initial_connection_window_size(H2_WINDOW)
+                .http2_keep_alive_interval(H2_PING_INTERVAL)
+                .http2_keep_alive_timeout(H2_PING_TIMEOUT)
+                .http2_keep_alive_while_idle(true),
+        };
+        Self(builder.build(connector))
+    }
+
+    async fn exchange(&self, request: ElRequest, limit: usize) -> Result<Answer, Failure> {
+        // A request that finds its connection dead before a byte of it was written is moved to
+        // another one by the client; that is all it resends.
+        let response = self.0.request(request).await.map_err(|error| {
+            if error.is_connect() {
+                Failure::unreachable(error.into())
+            } else {
+                Failure::exchange(Phase::BeforeAnswer, error.into())
+            }
+        })?;
+        answer::read(response, limit).await
+    }
+}
+
+/// One connection, one exchange at a time.
+///
+/// A pool would not do: it opens a second connection when the next request comes before the first
+/// one is back, and then commands could overtake each other on the way.
+struct Held {
+    connector: Connector,
+    transport: Transport,
+    slot: Mutex<Option<Idle>>,
+}
+
+struct Idle {
+    connection: Connection,
+    since: Instant,
+}
+
+impl Held {
+    fn new(connector: Connector, transport: Transport) -> Self {
+        Self { connector, transport, slot: Mutex::new(None) }
+    }
+
+    async fn exchange(&self, request: ElRequest, limit: usize) -> Result<Answer, Failure> {
+        let mut slot = self.slot.lock().await;
+        // Taken out for the exchange: if this future is dropped or fails, so is the connection.
+        if let Some(mut connection) = self.reusable(slot.take()).await {
+            match connection.send(request.clone()).await {
+                Ok(response) => {
+                    let answer = answer::read(response, limit).await?;
+                    *slot = self.keep(connection, &answer);
+                    return Ok(answer);
+                }
+                // It died while it was idle. Nothing was written: the fresh one may have it.
+                Err(failure) if failure.resend == Resend::NeverSent => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        let mut connection = self.open(request.uri()).await?;
+        let response = connection.send(request).await?;
+        let answer = answer::read(response, limit).await?;
+        *slot = self.keep(connection, &answer);
+        Ok(answer)
+    }
+
+    async fn open(&self, target: &Uri) -> Result<Connection, Failure> {
+        Connection::open(&self.connector, self.transport, target).await
+    }
+
+    async fn reusable(&self, idle: Option<Idle>) -> Option<Connection> {
+        let Idle { mut connection, since } = idle?;
+        let kept_alive = self.transport == Transport::H2c || since.elapsed() < HTTP1_IDLE;
+        (kept_alive && connection.is_usable().await).then_some(connection)
+    }
+
+    fn keep(&self, connection: Connection, answer: &Answer) -> Option<Idle> {
+        let closes = self.transport == Transport::Http1 && ends_connection(answer);
+        (!closes).then(|| Idle { connection, since: Instant::now() })
+    }
+}
+
+/// Whether an HTTP/1.1 peer closes after this answer.
+pub(super) fn ends_connection(answer: &Answer) -> bool {
+    answer.version() < http::Version::HTTP_11
+        || answer.headers().get_all(CONNECTION).iter().any(|value: &HeaderValue| {
+            value
+                .as_bytes()
+                .split(|byte| *byte == b',')
+                .any(|token| token.trim_ascii().eq_ignore_ascii_case(b"close"))
+        })
+}

@@ -1,0 +1,252 @@
+//! One connection to the EL that can be held open, watched and asked.
+
+use std::error::Error;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::HOST;
+use http::{HeaderValue, Request, Response, Uri};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tower::Service;
+
+use super::error::{Failure, Phase, Resend};
+use super::surface::Transport;
+
+/// The window of a stream and of a connection. With the 64 KiB of the standard a body of a
+/// megabyte waits for window updates most of the time.
+pub(super) const H2_WINDOW: u32 = 16 << 20;
+/// An h2 connection is asked for a sign of life this often, idle or not.
+pub(super) const H2_PING_INTERVAL: Duration = Duration::from_secs(5);
+/// Longer than a full garbage collection of an EL on the JVM or .NET: a busy EL is not a dead one.
+pub(super) const H2_PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// After this much silence TCP asks a peer for a sign of life. A kernel answers for a process that
+/// is merely busy, so this finds hosts that are gone.
+const TCP_KEEPALIVE: Duration = Duration::from_secs(10);
+/// How long bytes may go unacknowledged. This one runs for a busy process too, once its buffers
+/// are full, so it is longer than any CL waits.
+#[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
+
+pub(super) type BoxError = Box<dyn Error + Send + Sync>;
+pub(super) type ElRequest = Request<Full<Bytes>>;
+
+/// Opens TCP connections: resolves the name anew each time, tries all addresses with a stagger.
+#[derive(Clone, Debug)]
+pub(super) struct Connector {
+    tcp: HttpConnector,
+    limit: Duration,
+}
+
+impl Connector {
+    pub(super) fn new(connect_timeout: Duration) -> Self {
+        let mut tcp = HttpConnector::new();
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(connect_timeout));
+        tcp.set_keepalive(Some(TCP_KEEPALIVE));
+        tcp.set_keepalive_interval(Some(TCP_KEEPALIVE / 2));
+        tcp.set_keepalive_retries(Some(2));
+        #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+        tcp.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
+        // The connector's own timeout counts from the resolved name on, and once per family.
+        Self { tcp, limit: connect_timeout * 2 }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<TcpStream>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.tcp.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, target: Uri) -> Self::Future {
+        let connecting = self.tcp.call(target);
+        let limit = self.limit;
+        Box::pin(async move {
+            match tokio::time::timeout(limit, connecting).await {
+                Ok(connected) => connected.map_err(Into::into),
+                Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+            }
+        })
+    }
+}
+
+/// One connection. Dropping it closes it.
+pub(super) struct Connection {
+    sender: Sender,
+    heard: Heard,
+    ended: oneshot::Receiver<()>,
+}
+
+enum Sender {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    H2c(http2::SendRequest<Full<Bytes>>),
+}
+
+impl Connection {
+    /// Opens a connection to the authority of `target`. HTTP/2 is begun without waiting for the
+    /// peer's part: whether the peer speaks it shows in the first exchange.
+    pub(super) async fn open(
+        connector: &Connector,
+        transport: Transport,
+        target: &Uri,
+    ) -> Result<Self, Failure> {
+        let tcp = connector.clone().call(target.clone()).await.map_err(Failure::unreachable)?;
+        let heard = Heard::default();
+        let io = TokioIo::new(Listened { tcp: tcp.into_inner(), heard: heard.clone() });
+        let (end, ended) = oneshot::channel();
+        let failed = |error: hyper::Error| Failure::unreachable(error.into());
+        let sender = match transport {
+            Transport::Http1 => {
+                let (sender, driver) = http1::handshake(io).await.map_err(failed)?;
+                tokio::spawn(drive(driver, end));
+                Sender::Http1(sender)
+            }
+            Transport::H2c => {
+                let (sender, driver) = http2::Builder::new(TokioExecutor::new())
+                    .timer(TokioTimer::new())
+                    .initial_stream_window_size(H2_WINDOW)
+                    .initial_connection_window_size(H2_WINDOW)
+                    .keep_alive_interval(H2_PING_INTERVAL)
+                    .keep_alive_timeout(H2_PING_TIMEOUT)
+                    .keep_alive_while_idle(true)
+                    .handshake(io)
+                    .await
+                    .map_err(failed)?;
+                tokio::spawn(drive(driver, end));
+                Sender::H2c(sender)
+            }
+        };
+        Ok(Self { sender, heard, ended })
+    }
+
+    /// Waits until the connection can take a request; `false` if it never will.
+    pub(super) async fn is_usable(&mut self) -> bool {
+        match &mut self.sender {
+            Sender::Http1(sender) => sender.ready().await.is_ok(),
+            Sender::H2c(sender) => sender.ready().await.is_ok(),
+        }
+    }
+
+    /// Waits until the connection has ended, by whomever.
+    pub(super) async fn ended(&mut self) {
+        // An error means that the driver is gone without a word, which is an end too.
+        let _ = (&mut self.ended).await;
+    }
+
+    /// Whether a single byte has come from the peer.
+    pub(super) fn was_heard_from(&self) -> bool {
+        self.heard.0.load(Ordering::Relaxed)
+    }
+
+    /// Sends a request with an absolute URI and waits for the head of the answer.
+    pub(super) async fn send(&mut self, request: ElRequest) -> Result<Response<Incoming>, Failure> {
+        let sent = match &mut self.sender {
+            Sender::Http1(sender) => sender.try_send_request(origin_form(request)).await,
+            Sender::H2c(sender) => sender.try_send_request(request).await,
+        };
+        sent.map_err(|error| {
+            let unsent = error.message().is_some();
+            let mut failure = Failure::exchange(Phase::BeforeAnswer, error.into_error().into());
+            if unsent {
+                failure.resend = Resend::NeverSent;
+            }
+            failure
+        })
+    }
+}
+
+async fn drive<D, E>(driver: D, end: oneshot::Sender<()>)
+where
+    D: Future<Output = Result<(), E>>,
+    E: std::fmt::Display,
+{
+    if let Err(error) = driver.await {
+        tracing::debug!(%error, "connection to the EL ended");
+    }
+    // Nobody listens once the connection was dropped on this side.
+    let _ = end.send(());
+}
+
+/// HTTP/1.1 wants the path alone in the request line and the authority in `Host`.
+fn origin_form(mut request: ElRequest) -> ElRequest {
+    let uri = request.uri();
+    let host = uri.authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok());
+    let path = uri.path_and_query().cloned();
+    if let Some(host) = host {
+        request.headers_mut().insert(HOST, host);
+    }
+    if let Some(path) = path {
+        *request.uri_mut() = Uri::from(path);
+    }
+    request
+}
+
+#[derive(Clone, Default)]
+struct Heard(Arc<AtomicBool>);
+
+/// A socket that remembers whether the peer has said anything at all.
+struct Listened {
+    tcp: TcpStream,
+    heard: Heard,
+}
+
+impl AsyncRead for Listened {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.tcp).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.heard.0.store(true, Ordering::Relaxed);
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Listened {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.tcp).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.tcp.is_write_vectored()
+    }
+}

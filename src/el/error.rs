@@ -1,0 +1,259 @@
+//! What can go wrong on the way to the EL, and whether the same request may be sent again.
+
+use std::error::Error;
+use std::fmt;
+
+use super::endpoint::Endpoint;
+
+/// An exchange that gave no answer fit for use.
+///
+/// Its text is one line that names the endpoint and what to do about it.
+#[derive(Debug)]
+pub struct ElError {
+    endpoint: String,
+    failure: Failure,
+}
+
+impl ElError {
+    pub(super) fn new(endpoint: &Endpoint, failure: Failure) -> Self {
+        Self { endpoint: endpoint.to_string(), failure }
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.failure.kind
+    }
+
+    /// Whether the EL may have acted on the request.
+    pub fn resend(&self) -> Resend {
+        self.failure.resend
+    }
+}
+
+impl fmt::Display for ElError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { endpoint, failure } = self;
+        match &failure.kind {
+            ErrorKind::Unreachable => {
+                write!(
+                    f,
+                    "EL {endpoint} cannot be reached{failure}; is it running and is this its engine port?"
+                )
+            }
+            ErrorKind::Broken { phase: Phase::BeforeAnswer } => {
+                write!(
+                    f,
+                    "EL {endpoint} ended the exchange without an answer{failure}; see its log"
+                )
+            }
+            ErrorKind::Broken { phase: Phase::InAnswer } => {
+                write!(
+                    f,
+                    "EL {endpoint} ended the exchange within its answer{failure}; see its log"
+                )
+            }
+            ErrorKind::TooLarge { limit } => {
+                write!(
+                    f,
+                    "EL {endpoint} gave an answer of more than {limit} bytes; raise the answer limit"
+                )
+            }
+            ErrorKind::NotHttp => {
+                write!(
+                    f,
+                    "EL {endpoint} does not answer in HTTP{failure}; is this its engine port?"
+                )
+            }
+            ErrorKind::BadAnswer { reason } => {
+                write!(
+                    f,
+                    "EL {endpoint} gave an answer that cannot be read: {reason}; is something between it and here?"
+                )
+            }
+            ErrorKind::NoRest => {
+                write!(f, "EL {endpoint} does not offer REST-SSZ now; use JSON-RPC")
+            }
+            ErrorKind::BadRequest { reason } => {
+                write!(f, "no request to EL {endpoint} can be made of this: {reason}")
+            }
+        }
+    }
+}
+
+impl Error for ElError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.failure.source.as_ref().map(|source| &**source as _)
+    }
+}
+
+/// What went wrong in an exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// No connection came up.
+    Unreachable,
+    /// The connection or the stream ended before the answer was whole.
+    Broken {
+        /// How much of the answer had come.
+        phase: Phase,
+    },
+    /// The answer's body is larger than [`Config::answer_limit`](super::Config::answer_limit).
+    TooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// What came is no HTTP of the kind asked in.
+    NotHttp,
+    /// The answer is encoded in a way nobody asked for.
+    BadAnswer {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// REST was asked for while the surface has none. Nothing was sent.
+    NoRest,
+    /// The request has a path or headers that cannot be sent. Nothing was sent.
+    BadRequest {
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// How much of an answer had come when an exchange broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing.
+    BeforeAnswer,
+    /// The status and headers, and perhaps a part of the body.
+    InAnswer,
+}
+
+/// Whether the EL may have acted on a request that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resend {
+    /// The EL provably never saw the request: no connection, not yet written, a refused stream, or
+    /// a stream above the last one a GOAWAY owns up to (RFC 9113, section 8.7).
+    NeverSent,
+    /// It may have, or has.
+    MaybeProcessed,
+}
+
+/// An [`ElError`] before it knows its endpoint.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) kind: ErrorKind,
+    pub(super) resend: Resend,
+    reach: Extent,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+/// What a failure casts doubt on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// This exchange alone.
+    Exchange,
+    /// The connection, and with it all that is known of the EL.
+    Connection,
+}
+
+impl Failure {
+    pub(super) fn unreachable(source: Box<dyn Error + Send + Sync>) -> Self {
+        Self {
+            kind: ErrorKind::Unreachable,
+            resend: Resend::NeverSent,
+            reach: Extent::Connection,
+            source: Some(source),
+        }
+    }
+
+    pub(super) fn no_rest() -> Self {
+        Self::unsent(ErrorKind::NoRest)
+    }
+
+    pub(super) fn bad_request(error: &http::Error) -> Self {
+        Self::unsent(ErrorKind::BadRequest { reason: error.to_string() })
+    }
+
+    fn unsent(kind: ErrorKind) -> Self {
+        Self { kind, resend: Resend::NeverSent, reach: Extent::Exchange, source: None }
+    }
+
+    pub(super) fn too_large(limit: usize) -> Self {
+        Self::answered(ErrorKind::TooLarge { limit })
+    }
+
+    pub(super) fn bad_answer(reason: String) -> Self {
+        Self::answered(ErrorKind::BadAnswer { reason })
+    }
+
+    fn answered(kind: ErrorKind) -> Self {
+        Self { kind, resend: Resend::MaybeProcessed, reach: Extent::Exchange, source: None }
+    }
+
+    /// A failure of an exchange on a connection that was up.
+    pub(super) fn exchange(phase: Phase, source: Box<dyn Error + Send + Sync>) -> Self {
+        let hyper = find::<hyper::Error>(&*source);
+        let h2 = find::<h2::Error>(&*source);
+        let kind = match hyper {
+            Some(error) if error.is_parse() => ErrorKind::NotHttp,
+            _ => ErrorKind::Broken { phase },
+        };
+        let unsent = hyper.is_some_and(|error| error.is_canceled() || error.is_closed())
+            || h2.is_some_and(never_processed);
+        Self {
+            kind,
+            resend: if unsent { Resend::NeverSent } else { Resend::MaybeProcessed },
+            reach: match h2 {
+                Some(error) if error.is_reset() => Extent::Exchange,
+                _ => Extent::Connection,
+            },
+            source: Some(source),
+        }
+    }
+
+    /// Whether what is known of the EL has to be found out anew.
+    pub(super) fn casts_doubt_on_surface(&self) -> bool {
+        self.reach == Extent::Connection
+    }
+
+    /// The HTTP/2 error behind this one, if any.
+    pub(super) fn h2_error(&self) -> Option<&h2::Error> {
+        find(self.source.as_deref()?)
+    }
+}
+
+/// The innermost cause in parentheses, or nothing.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(source) = &self.source else { return Ok(()) };
+        let mut cause: &(dyn Error + 'static) = &**source;
+        while let Some(inner) = cause.source() {
+            cause = inner;
+        }
+        write!(f, " ({cause})")
+    }
+}
+
+/// Whether HTTP/2 says that the peer did nothing with the stream.
+fn never_processed(error: &h2::Error) -> bool {
+    if !error.is_remote() {
+        return false;
+    }
+    // The h2 crate hands a GOAWAY to the streams above its last stream id alone; the others go on.
+    error.is_go_away()
+        || (error.is_reset()
+            && matches!(
+                error.reason(),
+                Some(h2::Reason::REFUSED_STREAM | h2::Reason::HTTP_1_1_REQUIRED)
+            ))
+}
+
+/// The first error of type `E` in the chain of causes.
+fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
+}

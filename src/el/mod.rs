@@ -1,0 +1,330 @@
+//! The door to the EL: surface, connections, lanes, tokens, JSON-RPC relay. Knows nothing of engine
+//! methods or SSZ: it moves requests and answers.
+//!
+//! [`El::keep_surface`] finds out what the EL offers, h2c before HTTP/1.1, and keeps that true;
+//! [`El::surface`] tells it. [`El::send`] is one REST exchange over what was found; [`El::relay`]
+//! posts the CL's own bytes to JSON-RPC, which always may be tried.
+//!
+//! No exchange has a deadline here: the CL decides when to leave (`common.md`, *Timeouts*).
+
+mod answer;
+mod capabilities;
+mod client;
+mod config;
+mod connection;
+mod endpoint;
+mod error;
+mod keeper;
+mod lane;
+mod probe;
+mod request;
+mod round;
+mod surface;
+mod token;
+mod trouble;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use tokio::sync::{Mutex, Notify, watch};
+
+pub use answer::Answer;
+pub use capabilities::{Capabilities, Limits};
+pub use config::{Config, TransportChoice, TransportChoiceError};
+pub use endpoint::{Endpoint, EndpointError, RestBase, RestBaseError};
+pub use error::{ElError, ErrorKind, Phase, Resend};
+pub use lane::{CommandTurn, Lane};
+pub use surface::{JsonRpc, Reach, Rest, Spoken, Surface, Transport};
+pub use token::{Caller, Clock, Tokens};
+
+use client::Clients;
+use connection::{Connector, ElRequest};
+use error::Failure;
+use keeper::Keeper;
+use lane::CommandLine;
+use probe::Prober;
+use round::Known;
+use token::TokenSource;
+
+/// One EL. Cheap to clone; clones share everything.
+#[derive(Clone)]
+pub struct El(Arc<Inner>);
+
+struct Inner {
+    endpoint: Endpoint,
+    config: Config,
+    tokens: TokenSource,
+    prober: Prober,
+    clients: Clients,
+    commands: CommandLine,
+    surface: watch::Sender<Arc<Surface>>,
+    /// Rung when what is known of the EL may not be true any more.
+    doubts: Notify,
+    keeping: Mutex<()>,
+}
+
+impl El {
+    /// Makes the door. Opens nothing: the EL need not be there yet.
+    pub fn new(config: Config) -> Self {
+        let endpoint = config.endpoint.clone();
+        let connector = Connector::new(config.connect_timeout);
+        Self(Arc::new(Inner {
+            tokens: TokenSource::new(config.tokens.clone(), config.clock.clone()),
+            prober: Prober::new(
+                connector.clone(),
+                &endpoint,
+                &config.rest_base,
+                config.probe_timeout,
+            ),
+            clients: Clients::new(&connector, config.answer_limit),
+            commands: CommandLine::default(),
+            surface: watch::Sender::new(Arc::new(Surface::unknown())),
+            doubts: Notify::new(),
+            keeping: Mutex::new(()),
+            endpoint,
+            config,
+        }))
+    }
+
+    /// Finds out what the EL offers and keeps that true, for ever. To be spawned once; a second
+    /// one waits until the first is dropped.
+    ///
+    /// With [`Tokens::Mint`] it needs no call of the CL; with [`Tokens::Borrow`] it waits for the
+    /// first bearer handed to [`El::note_caller`].
+    pub fn keep_surface(&self) -> impl Future<Output = Infallible> + Send + use<> {
+        let inner = Arc::clone(&self.0);
+        async move {
+            let _keeping = inner.keeping.lock().await;
+            Keeper::new(&inner).run().await
+        }
+    }
+
+    /// What is known of the EL now. Before it was found, and while it is in doubt, `rest` is
+    /// `None`: calls go over JSON-RPC at once and never wait for the probe.
+    pub fn surface(&self) -> Arc<Surface> {
+        self.0.surface.borrow().clone()
+    }
+
+    /// Tells every change of the surface.
+    pub fn surface_changed(&self) -> watch::Receiver<Arc<Surface>> {
+        self.0.surface.subscribe()
+    }
+
+    /// Where the EL is.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.0.endpoint
+    }
+
+    /// Remembers the CL's bearer, which the probes borrow under [`Tokens::Borrow`]. To be called
+    /// for each call before it waits for anything.
+    pub fn note_caller(&self, caller: &Caller) {
+        self.0.tokens.note(caller);
+    }
+
+    /// Takes the next place in the line of commands, now and not when first polled; resolves when
+    /// all earlier turns are over.
+    pub fn command_turn(&self) -> impl Future<Output = CommandTurn> + Send + use<> {
+        self.0.commands.turn()
+    }
+
+    /// One REST exchange over the transport REST was found on.
+    ///
+    /// `request` has its method, its path below the REST base (such as `/payloads`) with the
+    /// query, its engine headers and its body; authority, base path, authorization and
+    /// `traceparent` are added here. The answer may have any status.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoRest`] if REST is not there now; everything else as in [`ElError`]. A request
+    /// whose idle connection died before a byte was written is sent once more over a new one;
+    /// nothing else is sent twice.
+    pub async fn send(
+        &self,
+        lane: Lane,
+        caller: &Caller,
+        request: Request<Bytes>,
+    ) -> Result<Answer, ElError> {
+        let surface = self.surface();
+        let transport = match &surface.rest {
+            Some(rest) => rest.transport,
+            None => return Err(self.error(Failure::no_rest())),
+        };
+        let token = self.0.tokens.for_call(caller);
+        let path = request::relative(&request);
+        let uri = self.0.endpoint.rest_uri(&self.0.config.rest_base, path);
+        let request = uri
+            .map(|uri| request::rest(request, uri, caller, token))
+            .map_err(|error| self.error(Failure::bad_request(&error)))?;
+        self.exchange(lane, transport, request, &surface).await
+    }
+
+    /// Posts `body` as it is to the EL's JSON-RPC.
+    ///
+    /// # Errors
+    ///
+    /// See [`ElError`].
+    pub async fn relay(&self, lane: Lane, caller: &Caller, body: Bytes) -> Result<Answer, ElError> {
+        let surface = self.surface();
+        let token = self.0.tokens.for_call(caller);
+        let request = self
+            .0
+            .endpoint
+            .json_rpc_uri()
+            .map(|uri| request::json_rpc(body, uri, caller, token))
+            .map_err(|error| self.error(Failure::bad_request(&error)))?;
+        let answer = self.exchange(lane, surface.relay_transport(), request, &surface).await?;
+        self.0.learn_json_rpc(answer.status());
+        Ok(answer)
+    }
+
+    /// Puts what is known of the EL in doubt: REST is withdrawn until it was found again. For
+    /// answers that prove that the EL is not what it was in `epoch`; nothing happens if that is
+    /// over already.
+    pub fn doubt(&self, epoch: u64) {
+        self.0.doubt(epoch);
+    }
+
+    async fn exchange(
+        &self,
+        lane: Lane,
+        transport: Transport,
+        request: ElRequest,
+        surface: &Surface,
+    ) -> Result<Answer, ElError> {
+        match self.0.clients.exchange(lane, transport, request).await {
+            Ok(answer) => {
+                self.0.heard_from();
+                Ok(answer)
+            }
+            Err(failure) => {
+                if failure.casts_doubt_on_surface() {
+                    self.0.doubt(surface.epoch);
+                }
+                let error = self.error(failure);
+                tracing::debug!(?lane, %transport, %error, "exchange failed");
+                Err(error)
+            }
+        }
+    }
+
+    fn error(&self, failure: Failure) -> ElError {
+        ElError::new(&self.0.endpoint, failure)
+    }
+}
+
+/// Whether a status says that there is no JSON-RPC where it was looked for, unless its body is a
+/// JSON-RPC response all the same.
+pub fn denies_json_rpc(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::NOT_FOUND
+            | StatusCode::METHOD_NOT_ALLOWED
+            | StatusCode::GONE
+            | StatusCode::NOT_IMPLEMENTED
+    )
+}
+
+impl fmt::Debug for El {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("El")
+            .field("endpoint", &self.0.endpoint)
+            .field("surface", &self.surface())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How the surface changes.
+impl Inner {
+    /// A round of questions was answered. The epoch grows unless nothing was lost and nothing
+    /// changed since the last one.
+    fn found(&self, rest: Option<Rest>, known: Known, why: String) {
+        self.surface.send_if_modified(|surface| {
+            let Known { h2c, http1 } = known;
+            let json_rpc = JsonRpc::Unknown;
+            let epoch = surface.epoch + 1;
+            let next = Surface { epoch, reach: Reach::Up, rest, h2c, http1, json_rpc, why };
+            if surface.agrees_with(&next) {
+                return false;
+            }
+            self.tell_found(&next);
+            *surface = Arc::new(next);
+            true
+        });
+    }
+
+    fn tell_found(&self, surface: &Surface) {
+        let Surface { epoch, why, .. } = surface;
+        let (endpoint, base) = (&self.endpoint, &self.config.rest_base);
+        if surface.rest.is_some() || self.config.transport == TransportChoice::Json {
+            tracing::info!(%endpoint, epoch, "surface found: {why}");
+        } else {
+            // A path that has moved looks the same as an EL without REST, so the path is told.
+            tracing::warn!(%endpoint, epoch, %base, "no REST-SSZ here: {why}");
+        }
+    }
+
+    /// A round of questions was not answered.
+    fn not_found(&self, reach: Reach, known: Known, why: String) {
+        let Known { h2c, http1 } = known;
+        self.change(|surface| Surface { reach, rest: None, h2c, http1, why, ..surface });
+    }
+
+    fn waiting_for_bearer(&self) {
+        let why = "waiting for the CL's first call, whose bearer token the probe borrows";
+        self.change(|surface| Surface { why: why.to_owned(), ..surface });
+    }
+
+    fn withdraw_rest(&self, why: &str) {
+        self.change(|surface| Surface { rest: None, why: why.to_owned(), ..surface });
+    }
+
+    /// REST is there after all, and the EL is the one it was.
+    fn reinstate(&self, rest: Rest) {
+        let why = format!("REST-SSZ over {}", rest.transport);
+        self.change(|surface| Surface { rest: Some(rest), why, ..surface });
+    }
+
+    fn learn_json_rpc(&self, status: StatusCode) {
+        let json_rpc = match status {
+            StatusCode::OK => JsonRpc::Present,
+            status if denies_json_rpc(status) => JsonRpc::Absent,
+            _ => return,
+        };
+        if self.surface.borrow().json_rpc != json_rpc {
+            self.change(|surface| Surface { json_rpc, ..surface });
+        }
+    }
+
+    fn doubt(&self, epoch: u64) {
+        let surface = self.surface.borrow().clone();
+        if surface.epoch != epoch || surface.reach != Reach::Up {
+            return;
+        }
+        if surface.rest.is_some() {
+            self.withdraw_rest("a connection was lost; the EL is asked again");
+        }
+        self.doubts.notify_one();
+    }
+
+    /// An exchange succeeded: if the EL was thought to be gone, it is asked at once.
+    fn heard_from(&self) {
+        if self.surface.borrow().reach == Reach::Down {
+            self.doubts.notify_one();
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(Surface) -> Surface) {
+        self.surface.send_if_modified(|surface| {
+            let next = change(Surface::clone(surface));
+            let changed = **surface != next;
+            if changed {
+                *surface = Arc::new(next);
+            }
+            changed
+        });
+    }
+}

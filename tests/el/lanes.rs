@@ -1,0 +1,86 @@
+//! The line of commands.
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
+
+use engine_ssz_proxy::el::El;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::peer::{config, patiently};
+
+fn el() -> El {
+    El::new(config("http://127.0.0.1:1".parse().unwrap()))
+}
+
+#[tokio::test]
+async fn commands_go_in_the_order_in_which_they_took_their_turn_and_not_in_that_of_waking() {
+    let el = el();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let first = el.command_turn().await;
+    let turns: Vec<_> = (0..8).map(|place| (place, el.command_turn())).collect();
+    // Polled for the first time from the last to the first.
+    let tasks: Vec<_> = turns
+        .into_iter()
+        .rev()
+        .map(|(place, turn)| {
+            let order = Arc::clone(&order);
+            tokio::spawn(async move {
+                let _turn = turn.await;
+                order.lock().unwrap().push(place);
+                tokio::task::yield_now().await;
+                order.lock().unwrap().push(place);
+            })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    assert!(order.lock().unwrap().is_empty(), "somebody overtook the first");
+    drop(first);
+    for task in tasks {
+        patiently(task).await.unwrap();
+    }
+    let expected: Vec<_> = (0..8).flat_map(|place| [place, place]).collect();
+    assert_eq!(*order.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn who_leaves_the_line_holds_nobody_up() {
+    let el = el();
+    let first = el.command_turn().await;
+    let leaves = el.command_turn();
+    let stays = el.command_turn();
+    drop(leaves);
+    drop(first);
+    drop(patiently(stays).await);
+    // A turn granted before it was asked for, and dropped.
+    let granted = el.command_turn();
+    drop(granted);
+    drop(patiently(el.command_turn()).await);
+}
+
+#[tokio::test]
+async fn a_task_that_has_used_up_its_budget_still_gets_its_place() {
+    let el = el();
+    let first = el.command_turn().await;
+    let (hand_over, early) = oneshot::channel();
+    tokio::spawn({
+        let el = el.clone();
+        async move {
+            use_up_budget();
+            assert!(hand_over.send(el.command_turn()).is_ok());
+        }
+    });
+    let early = early.await.unwrap();
+    let late = el.command_turn();
+    drop(first);
+    // Were the early one without a place, the late one would be first and this would hang.
+    drop(patiently(early).await);
+    drop(patiently(late).await);
+}
+
+/// Makes tokio answer "not yet" for the rest of this poll of the task.
+fn use_up_budget() {
+    let free = Semaphore::new(1);
+    let mut waker = Context::from_waker(Waker::noop());
+    while pin!(free.acquire()).poll(&mut waker).is_ready() {}
+}
