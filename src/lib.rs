@@ -17,5 +17,6 @@ pub mod cl;
 pub mod el;
 pub mod jsonrpc;
 pub mod jwt;
+pub mod mock_el;
 pub mod telemetry;
 pub mod wire;

@@ -1,0 +1,129 @@
+//! The embedded EL: spec-true REST-SSZ and JSON-RPC over one in-memory chain.
+//!
+//! It shares no code with [`crate::engine`] and [`crate::wire`]: bodies are read and written with
+//! `alloy-rpc-types-engine`, `ethereum_ssz` and `serde_json`, so that it is a second opinion on every
+//! byte the sidecar makes.
+//!
+//! What is real: block hashes (headers, transaction, withdrawal and request roots), the genesis state
+//! root, versioned hashes, the rules of both protocols. What is made up, but the same on every run:
+//! state and receipt roots, signatures, KZG commitments and proofs. There is no EVM.
+//!
+//! ```text
+//! server ─▶ rest ─▶ chain ◀─ rpc ◀─ server      (rest and rpc only translate)
+//!                    ├─ block   payload ─▶ header, hash, rules
+//!                    ├─ build   attributes ─▶ payload
+//!                    └─ blobs   the blob pool
+//! ```
+
+mod blobs;
+mod block;
+mod build;
+mod chain;
+mod entropy;
+mod error;
+mod fork;
+mod genesis;
+mod identity;
+mod rest;
+mod rpc;
+mod seen;
+mod server;
+mod surface;
+mod transactions;
+
+use std::{io, net::SocketAddr, sync::Arc};
+
+use alloy_primitives::{B128, B256};
+use alloy_rpc_types_engine::JwtSecret;
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+
+pub use genesis::{Genesis, GenesisError};
+pub use seen::Seen;
+pub use surface::{Http, Surface, UnknownChoice};
+
+use server::El;
+
+/// What kind of EL to be.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The secret every request must be signed with; without one, every request is served.
+    pub jwt_secret: Option<JwtSecret>,
+    /// The chain.
+    pub genesis: Genesis,
+    /// Which dialects are served.
+    pub surface: Surface,
+    /// Which versions of HTTP are spoken.
+    pub http: Http,
+}
+
+/// A running EL. It stops when it is dropped.
+#[derive(Debug)]
+pub struct MockEl {
+    addr: SocketAddr,
+    genesis_hash: B256,
+    el: Arc<El>,
+    stop: oneshot::Sender<()>,
+    /// Aborted with its connections when dropped.
+    server: AbortOnDrop,
+}
+
+#[derive(Debug)]
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl MockEl {
+    /// Binds the port and starts to serve; the port is open when this returns.
+    ///
+    /// # Errors
+    ///
+    /// The port cannot be bound.
+    pub async fn start(config: Config) -> io::Result<Self> {
+        let listener = TcpListener::bind(config.listen).await?;
+        let addr = listener.local_addr()?;
+        let http = config.http;
+        let el = Arc::new(El::new(config));
+        let genesis_hash = el.chain().genesis_hash();
+        let (stop, stopped) = oneshot::channel();
+        let server = AbortOnDrop(tokio::spawn(server::serve(listener, http, el.clone(), stopped)));
+        Ok(Self { addr, genesis_hash, el, stop, server })
+    }
+
+    /// The address it listens on.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The hash of the genesis block, to start a conversation from.
+    #[must_use]
+    pub fn genesis_hash(&self) -> B256 {
+        self.genesis_hash
+    }
+
+    /// Closes the port and cuts every connection, then returns.
+    pub async fn stop(self) {
+        let Self { stop, mut server, .. } = self;
+        // The receiver is gone only if the server has ended already.
+        let _ = stop.send(());
+        let _ = (&mut server.0).await;
+    }
+
+    /// The custody columns of the last forkchoice that had any (amsterdam.md, `custodyColumns`).
+    #[must_use]
+    pub fn custody_columns(&self) -> Option<B128> {
+        self.el.chain().custody()
+    }
+
+    /// What it has received so far, in order of arrival; the newest 4096 requests.
+    #[must_use]
+    pub fn log(&self) -> Vec<Seen> {
+        self.el.log.all()
+    }
+}

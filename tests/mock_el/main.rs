@@ -1,0 +1,9 @@
+//! The embedded EL, driven over real sockets on both dialects and both versions of HTTP.
+
+mod bodies_and_blobs;
+mod client;
+mod conversation;
+mod json_rpc_rules;
+mod real_chain;
+mod rest_rules;
+mod transport;
