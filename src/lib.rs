@@ -15,6 +15,7 @@
 
 pub mod cl;
 pub mod el;
+pub mod engine;
 pub mod jsonrpc;
 pub mod jwt;
 pub mod mock_el;

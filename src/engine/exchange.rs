@@ -1,0 +1,130 @@
+//! One request of the REST-SSZ Engine API, and the reading of its answer.
+
+use super::{Context, Memory, RelayReason};
+use crate::wire::{Fork, Malformed};
+use bytes::Bytes;
+use http::{
+    HeaderName, HeaderValue, Method as Verb, Request, Response,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+
+/// Selects the containers of a fork-scoped endpoint (refactor.md, "Transport & framing").
+pub const EXECUTION_VERSION: HeaderName = HeaderName::from_static("eth-execution-version");
+/// Who the CL is (refactor.md, "Capabilities & identification").
+pub const CLIENT_VERSION: HeaderName = HeaderName::from_static("x-engine-client-version");
+
+/// Status bytes of `PayloadStatus` (refactor-ssz.md).
+pub(super) const VALID: &[u8] = &[0];
+pub(super) const INVALID: &[u8] = &[1];
+
+const SSZ: HeaderValue = HeaderValue::from_static("application/octet-stream");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// A request for the EL, with a path below its REST base path.
+#[derive(Debug)]
+pub struct Exchange {
+    /// Verb, path such as `/payloads`, engine headers, body.
+    pub request: Request<Bytes>,
+    /// When it may be sent, or its call relayed, a second time.
+    pub replay: Replay,
+}
+
+/// Whether the EL may get a call twice (refactor.md, "Message ordering & idempotency").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replay {
+    /// Idempotent.
+    Harmless,
+    /// It starts a build: when the exchange failed, only if the first copy provably never reached
+    /// the EL. An answer that came whole and cannot be used is asked again all the same: without
+    /// the payload id in it a slot would be missed, and ELs give the same id for the same build.
+    OnlyIfNeverSent,
+}
+
+/// An endpoint with its body, without the headers that every exchange has.
+pub(super) enum Endpoint {
+    /// `POST /payloads`.
+    Payloads(Fork, Bytes),
+    /// `POST /forkchoice`.
+    Forkchoice(Fork, Bytes),
+    /// `GET /payloads/{id}`.
+    Payload(Fork, [u8; 8]),
+    /// `GET /identity`.
+    Identity,
+}
+
+impl Exchange {
+    pub(super) fn new(endpoint: Endpoint, replay: Replay, memory: &Memory) -> Self {
+        let (verb, path, fork, body) = match endpoint {
+            Endpoint::Payloads(fork, body) => (Verb::POST, "/payloads".into(), Some(fork), body),
+            Endpoint::Forkchoice(fork, body) => {
+                (Verb::POST, "/forkchoice".into(), Some(fork), body)
+            }
+            Endpoint::Payload(fork, id) => {
+                let path = format!("/payloads/{}", const_hex::encode_prefixed(id));
+                (Verb::GET, path, Some(fork), Bytes::new())
+            }
+            Endpoint::Identity => (Verb::GET, "/identity".into(), None, Bytes::new()),
+        };
+        let has_body = verb == Verb::POST;
+        let mut request = Request::new(body);
+        *request.method_mut() = verb;
+        // A path built from constants and hex digits is always a legal URI.
+        *request.uri_mut() = path.parse().unwrap_or_default();
+        let headers = request.headers_mut();
+        if let Some(fork) = fork {
+            headers.insert(EXECUTION_VERSION, HeaderValue::from_static(fork.name()));
+        }
+        if has_body {
+            headers.insert(CONTENT_TYPE, SSZ);
+        }
+        headers.insert(ACCEPT, if fork.is_some() { SSZ } else { JSON });
+        if let Some(version) = memory.client_version() {
+            headers.insert(CLIENT_VERSION, version);
+        }
+        Self { request, replay }
+    }
+}
+
+/// Refuses a body over the EL's advertised limit before it is sent.
+pub(super) fn check_size(body: &[u8], context: Context<'_>) -> Result<(), RelayReason> {
+    match context.offer.map(super::Offer::payload_max_bytes) {
+        Some(limit) if body.len() > limit => {
+            Err(RelayReason::TooLarge { bytes: body.len(), limit })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A 200 with that media type; parameters are ignored.
+pub(super) fn is_ok_with(answer: &Response<Bytes>, media_type: &str) -> bool {
+    let said = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let said = said.and_then(|value| value.split(';').next()).map(str::trim);
+    answer.status() == http::StatusCode::OK
+        && said.is_some_and(|said| said.eq_ignore_ascii_case(media_type))
+}
+
+/// The body of a 200 that says it is SSZ; `None` for any other status.
+///
+/// A 200 of another media type is a dialect, never to be read as SSZ.
+pub(super) fn ssz_body(answer: &Response<Bytes>) -> Result<Option<&Bytes>, RelayReason> {
+    match answer.status() {
+        http::StatusCode::OK if is_ok_with(answer, "application/octet-stream") => {
+            Ok(Some(answer.body()))
+        }
+        http::StatusCode::OK => Err(bad_answer("a 200 whose content type is not SSZ")),
+        status if status.is_success() => {
+            Err(bad_answer(format_args!("HTTP {status} where 200 was due")))
+        }
+        _ => Ok(None),
+    }
+}
+
+pub(super) fn bad_answer(what: impl std::fmt::Display) -> RelayReason {
+    RelayReason::BadAnswer(what.to_string().into_boxed_str())
+}
+
+impl From<Malformed> for RelayReason {
+    fn from(malformed: Malformed) -> Self {
+        bad_answer(malformed)
+    }
+}

@@ -1,0 +1,125 @@
+//! The Engine API methods that the sidecar gives a meaning of its own.
+
+use crate::wire::Fork;
+
+/// Version suffix of a method name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Version {
+    V1,
+    V2,
+    V3,
+    V4,
+    V5,
+    V6,
+}
+
+/// A method that is carried over REST-SSZ or whose answer is looked into. Every other method,
+/// `engine_` or not, is relayed untouched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// `engine_newPayloadV1` to `V5` → `POST /payloads`.
+    NewPayload(Version),
+    /// `engine_forkchoiceUpdatedV1` to `V4` → `POST /forkchoice`.
+    ForkchoiceUpdated(Version),
+    /// `engine_getPayloadV1` to `V6` → `GET /payloads/{id}`.
+    GetPayload(Version),
+    /// `engine_getClientVersionV1` → `GET /identity`.
+    ClientVersion,
+    /// `engine_exchangeCapabilities`: the EL's own JSON-RPC answer, method names only.
+    ExchangeCapabilities,
+}
+
+/// How calls of a method may run beside each other (common.md, "Message ordering").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// newPayload and forkchoiceUpdated: one at a time, in order of arrival.
+    Command,
+    /// Reads of what was built: beside everything else.
+    Build,
+    /// Everything else.
+    Free,
+}
+
+impl Order {
+    /// How calls of a method may run beside each other, whether it is translated or not: a newer
+    /// version, a witness variant or the inclusion list is as much a command as what is.
+    pub fn of_name(name: &str) -> Self {
+        const COMMANDS: [&str; 3] =
+            ["engine_newPayload", "engine_forkchoiceUpdated", "engine_getInclusionList"];
+        match Method::from_name(name) {
+            _ if COMMANDS.iter().any(|command| name.starts_with(command)) => Self::Command,
+            Some(Method::GetPayload(_)) => Self::Build,
+            _ => Self::Free,
+        }
+    }
+}
+
+impl Method {
+    /// Every method, for exhaustive tests and for the capabilities made up for an EL that has no
+    /// JSON-RPC.
+    pub const ALL: [(&'static str, Self); 17] = [
+        ("engine_newPayloadV1", Self::NewPayload(Version::V1)),
+        ("engine_newPayloadV2", Self::NewPayload(Version::V2)),
+        ("engine_newPayloadV3", Self::NewPayload(Version::V3)),
+        ("engine_newPayloadV4", Self::NewPayload(Version::V4)),
+        ("engine_newPayloadV5", Self::NewPayload(Version::V5)),
+        ("engine_forkchoiceUpdatedV1", Self::ForkchoiceUpdated(Version::V1)),
+        ("engine_forkchoiceUpdatedV2", Self::ForkchoiceUpdated(Version::V2)),
+        ("engine_forkchoiceUpdatedV3", Self::ForkchoiceUpdated(Version::V3)),
+        ("engine_forkchoiceUpdatedV4", Self::ForkchoiceUpdated(Version::V4)),
+        ("engine_getPayloadV1", Self::GetPayload(Version::V1)),
+        ("engine_getPayloadV2", Self::GetPayload(Version::V2)),
+        ("engine_getPayloadV3", Self::GetPayload(Version::V3)),
+        ("engine_getPayloadV4", Self::GetPayload(Version::V4)),
+        ("engine_getPayloadV5", Self::GetPayload(Version::V5)),
+        ("engine_getPayloadV6", Self::GetPayload(Version::V6)),
+        ("engine_getClientVersionV1", Self::ClientVersion),
+        ("engine_exchangeCapabilities", Self::ExchangeCapabilities),
+    ];
+
+    /// The method of that exact name; `None` for everything that is only relayed.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, method)| *method)
+    }
+
+    /// The method's JSON-RPC name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, method)| *method == self).map_or("", |(name, _)| name)
+    }
+
+    /// The fork-scoped endpoint that an EL must list for the method to be carried over REST
+    /// (refactor.md, `fork_scoped_endpoints`).
+    pub const fn endpoint(self) -> Option<&'static str> {
+        match self {
+            Self::NewPayload(_) | Self::GetPayload(_) => Some("payloads"),
+            Self::ForkchoiceUpdated(_) => Some("forkchoice"),
+            Self::ClientVersion | Self::ExchangeCapabilities => None,
+        }
+    }
+
+    /// The forks that a payload, attributes or a build of this method version can belong to
+    /// (engine-api JSON-RPC texts, "Specification" of each method).
+    ///
+    /// Empty for methods that have no fork.
+    pub const fn forks(self) -> &'static [Fork] {
+        use Fork::{Amsterdam, Cancun, Osaka, Paris, Prague, Shanghai};
+        match self {
+            Self::NewPayload(Version::V1)
+            | Self::ForkchoiceUpdated(Version::V1)
+            | Self::GetPayload(Version::V1) => &[Paris],
+            Self::NewPayload(Version::V2)
+            | Self::ForkchoiceUpdated(Version::V2)
+            | Self::GetPayload(Version::V2) => &[Paris, Shanghai],
+            Self::NewPayload(Version::V3) | Self::GetPayload(Version::V3) => &[Cancun],
+            Self::NewPayload(Version::V4) => &[Prague, Osaka],
+            Self::ForkchoiceUpdated(Version::V3) => &[Cancun, Prague, Osaka],
+            Self::GetPayload(Version::V4) => &[Prague],
+            Self::GetPayload(Version::V5) => &[Osaka],
+            Self::NewPayload(Version::V5 | Version::V6)
+            | Self::ForkchoiceUpdated(_)
+            | Self::GetPayload(Version::V6) => &[Amsterdam],
+            Self::ClientVersion | Self::ExchangeCapabilities => &[],
+        }
+    }
+}

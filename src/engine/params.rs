@@ -1,0 +1,34 @@
+//! Reading the positional parameters of a call before it is known which containers they fill.
+
+use super::{Method, RelayReason, Version};
+use crate::wire::{self, Fork};
+
+/// The raw texts of the parameters.
+pub(super) fn params(raw: Option<&[u8]>) -> Result<Vec<&[u8]>, RelayReason> {
+    // No method has more than four; a few over tell how many there are.
+    const MAX_PARAMS: usize = 8;
+    Ok(wire::json_array(raw.ok_or(RelayReason::NoParams)?, MAX_PARAMS)?)
+}
+
+/// The `timestamp` of a payload or of attributes, in seconds.
+pub(super) fn timestamp(object: &[u8]) -> Result<u64, RelayReason> {
+    let text = wire::json_member(object, "timestamp")?.unwrap_or_default();
+    Ok(wire::json_u64(text)?)
+}
+
+/// The forks whose shape the payload or attributes can have under that method version.
+///
+/// The V2 methods take two shapes, told apart by `withdrawals`, where `null` is the same as left
+/// out (shanghai.md).
+pub(super) fn shapes(method: Method, object: &[u8]) -> Result<&'static [Fork], RelayReason> {
+    match method {
+        Method::NewPayload(Version::V2) | Method::ForkchoiceUpdated(Version::V2) => {
+            let withdrawals = wire::json_member(object, "withdrawals")?;
+            Ok(match withdrawals {
+                Some(list) if !wire::is_null(list) => &[Fork::Shanghai],
+                _ => &[Fork::Paris],
+            })
+        }
+        _ => Ok(method.forks()),
+    }
+}

@@ -1,0 +1,111 @@
+//! Why a call goes to the EL's JSON-RPC as the CL's own bytes.
+
+use crate::{
+    jsonrpc::{self, Code},
+    wire::{Fork, NotTranscodable},
+};
+use http::StatusCode;
+
+/// Why a call is not, or no longer, carried over REST-SSZ. None of these is the CL's error: the
+/// EL's JSON-RPC says what there is to say.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RelayReason {
+    /// The method has no REST form here.
+    #[error("the method is not translated")]
+    NotTranslated,
+    /// The EL offers no REST-SSZ, or is not known to yet.
+    #[error("the EL is not known to offer REST-SSZ")]
+    NoRest,
+    /// The call cannot be written as SSZ without changing it.
+    #[error("the parameters cannot be written as SSZ: {0}")]
+    NotTranscodable(#[from] NotTranscodable),
+    /// `params` is not the array of values that the method version defines.
+    #[error("the method takes {wanted} parameters, the call has {got}")]
+    ParamCount {
+        /// What the method version defines.
+        wanted: &'static str,
+        /// What the call has.
+        got: usize,
+    },
+    /// `params` is missing.
+    #[error("the call has no parameters")]
+    NoParams,
+    /// The EL does not offer the containers of the call's fork.
+    #[error("the EL does not offer the fork of the call over REST-SSZ")]
+    ForkNotOffered,
+    /// Method version and timestamp belong to different forks: -38005 is the EL's to say.
+    #[error("timestamp {timestamp} does not belong to a fork of this method version")]
+    ForkDisagrees {
+        /// Seconds.
+        timestamp: u64,
+    },
+    /// The body is larger than the EL's advertised `limits.payload.max_bytes`.
+    #[error("the SSZ body of {bytes} bytes is over the EL's limit of {limit}")]
+    TooLarge {
+        /// Length of the SSZ body.
+        bytes: usize,
+        /// The EL's limit.
+        limit: usize,
+    },
+    /// The blob hashes of a transaction cannot be read, so they cannot be compared.
+    #[error("{0}")]
+    UnreadableTransaction(#[from] super::versioned_hashes::Unreadable),
+    /// The EL's REST answer cannot be trusted.
+    #[error("bad REST answer: {0}")]
+    BadAnswer(Box<str>),
+    /// The exchange failed below the level of answers.
+    #[error("{0}")]
+    Failed(Box<str>),
+    /// The EL refused over REST in a way that would mislead the CL.
+    #[error("the EL refused over REST with HTTP {0}")]
+    RestRefused(StatusCode),
+    /// The EL called every fork header of the call's shape unsupported. Over JSON-RPC it may not be
+    /// the fork that decides (a forkchoice is applied before its attributes are looked at).
+    #[error("the EL calls the fork of the call unsupported over REST")]
+    UnsupportedFork,
+    /// The EL called a block invalid under a fork header that was a guess.
+    #[error("INVALID without a valid ancestor under the guessed fork {0}")]
+    InvalidUnderGuess(Fork),
+}
+
+impl RelayReason {
+    /// A label for metrics; the set is bounded.
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::NotTranslated => "not_translated",
+            Self::NoRest => "no_rest",
+            Self::NotTranscodable(_) => "not_transcodable",
+            Self::ParamCount { .. } | Self::NoParams => "params",
+            Self::ForkNotOffered => "fork_not_offered",
+            Self::ForkDisagrees { .. } => "fork_disagrees",
+            Self::TooLarge { .. } => "too_large",
+            Self::UnreadableTransaction(_) => "unreadable_transaction",
+            Self::BadAnswer(_) => "bad_answer",
+            Self::Failed(_) => "failed",
+            Self::RestRefused(_) => "rest_refused",
+            Self::UnsupportedFork => "unsupported_fork",
+            Self::InvalidUnderGuess(_) => "invalid_under_guess",
+        }
+    }
+
+    /// Whether the EL, and not the call, is the reason.
+    pub const fn is_fault_of_el(&self) -> bool {
+        matches!(self, Self::BadAnswer(_) | Self::Failed(_) | Self::RestRefused(_))
+    }
+
+    /// What to tell the CL when the EL has no JSON-RPC to relay to.
+    pub fn without_json_rpc(&self) -> jsonrpc::Error {
+        let code = match self {
+            Self::NotTranscodable(_) | Self::ParamCount { .. } | Self::NoParams => {
+                Code::INVALID_PARAMS
+            }
+            Self::ForkNotOffered | Self::ForkDisagrees { .. } | Self::UnsupportedFork => {
+                Code::UNSUPPORTED_FORK
+            }
+            Self::TooLarge { .. } => Code::TOO_LARGE,
+            Self::NotTranslated => Code::METHOD_NOT_FOUND,
+            _ => Code::INTERNAL,
+        };
+        jsonrpc::Error::new(code, format!("{self}, and the EL has no JSON-RPC to ask"))
+    }
+}
