@@ -1,3 +1,5 @@
 //! The `engine-ssz-proxy` program.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    engine_ssz_proxy::cli::run()
+}

@@ -1,3 +1,7 @@
-//! Logs.
+//! Logs and counts.
 
-pub mod logging;
+mod logging;
+pub mod tally;
+
+pub use logging::{Format, check_filter, init};
+pub use tally::{Carried, First, OTHER, Tally};

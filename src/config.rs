@@ -1,0 +1,333 @@
+//! The configuration of the sidecar: flags over environment over file, all checked before any port
+//! is bound.
+
+use crate::{
+    cl, el,
+    engine::{Network, Schedule},
+    jwt::Secret,
+    telemetry,
+};
+use serde::Deserialize;
+use std::{
+    fmt::{self, Display},
+    fs,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
+
+/// Prefix of the environment variable of each flag.
+pub const ENV_PREFIX: &str = "ENGINE_SSZ_PROXY_";
+
+/// Where the sidecar listens unless told otherwise: loopback, the Engine API port.
+pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8551);
+
+/// Greatest genesis file that is read, in bytes; mainnet's is under 1 MiB.
+const MAX_GENESIS_BYTES: u64 = 256 << 20;
+
+/// What a flag, an environment variable or a key of the file can set. Names are the same in all
+/// three but for case and separators.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Settings {
+    /// The EL's Engine API, for example http://127.0.0.1:8561 (the same as EXECUTION_ENDPOINT)
+    #[arg(long, value_name = "URL", env = "ENGINE_SSZ_PROXY_EXECUTION_ENDPOINT")]
+    pub execution_endpoint: Option<String>,
+
+    /// Address to listen on for the CL [default: 127.0.0.1]
+    #[arg(
+        short = 'b',
+        long,
+        alias = "bind-address",
+        value_name = "IP",
+        env = "ENGINE_SSZ_PROXY_LISTEN_ADDRESS"
+    )]
+    pub listen_address: Option<String>,
+
+    /// Port to listen on for the CL [default: 8551]
+    #[arg(
+        short = 'p',
+        long,
+        alias = "port",
+        value_name = "PORT",
+        env = "ENGINE_SSZ_PROXY_LISTEN_PORT"
+    )]
+    pub listen_port: Option<Number>,
+
+    /// Secret shared by CL and EL, as a file or as 64 hex digits; without it the CL's token is
+    /// forwarded as it came
+    #[arg(
+        long,
+        value_name = "PATH|HEX",
+        env = "ENGINE_SSZ_PROXY_JWT_SECRET",
+        hide_env_values = true
+    )]
+    pub jwt_secret: Option<Hidden>,
+
+    /// Genesis file with the fork schedule (geth, reth, ethrex, erigon, Besu or Nethermind form);
+    /// without it or --network the schedule is learned
+    #[arg(long, value_name = "FILE", env = "ENGINE_SSZ_PROXY_GENESIS")]
+    pub genesis: Option<PathBuf>,
+
+    /// Public network whose fork schedule is built in: mainnet, sepolia or hoodi
+    #[arg(long, value_name = "NAME", env = "ENGINE_SSZ_PROXY_NETWORK")]
+    pub network: Option<String>,
+
+    /// How to reach the EL: auto, h2c, http1 or json (no REST-SSZ at all) [default: auto]
+    #[arg(long, value_name = "NAME", env = "ENGINE_SSZ_PROXY_TRANSPORT")]
+    pub transport: Option<String>,
+
+    /// Greatest request body taken from the CL, in bytes [default: 134217728]
+    #[arg(long, value_name = "BYTES", env = "ENGINE_SSZ_PROXY_BODY_LIMIT")]
+    pub body_limit: Option<Number>,
+
+    /// Seconds that calls in flight get to finish after SIGTERM [default: 10]
+    #[arg(long, value_name = "SECONDS", env = "ENGINE_SSZ_PROXY_GRACE_PERIOD")]
+    pub grace_period: Option<Number>,
+
+    /// What to log: error, warn, info, debug, trace, or a filter such as info,hyper=debug
+    /// [default: info]
+    #[arg(long, value_name = "LEVEL", env = "ENGINE_SSZ_PROXY_LOG_LEVEL")]
+    pub log_level: Option<String>,
+
+    /// Form of the log lines: pretty, json or logfmt [default: pretty]
+    #[arg(long, value_name = "FORMAT", env = "ENGINE_SSZ_PROXY_LOG_FORMAT")]
+    pub log_format: Option<String>,
+}
+
+/// A text that may be a secret: never printed.
+#[derive(Clone, Deserialize)]
+#[serde(transparent)]
+pub struct Hidden(String);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hidden(…)")
+    }
+}
+
+impl From<String> for Hidden {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl FromStr for Hidden {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// A number as somebody wrote it: checked with the name of its field, whatever it came from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Number {
+    /// From a file.
+    Integer(i64),
+    /// From a flag or the environment.
+    Text(String),
+}
+
+impl FromStr for Number {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self::Text(text.to_owned()))
+    }
+}
+
+impl Number {
+    fn text(&self) -> String {
+        match self {
+            Self::Integer(number) => number.to_string(),
+            Self::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// A field that cannot be used, in one line.
+#[derive(Debug, thiserror::Error)]
+#[error("{field}: {why}")]
+pub struct ConfigError {
+    /// The flag's name without dashes, which is the key in the file.
+    pub field: &'static str,
+    /// Why, and what would do.
+    pub why: String,
+}
+
+/// A configuration that can be run.
+#[derive(Debug)]
+pub struct Config {
+    /// Where to listen for the CL.
+    pub listen: SocketAddr,
+    /// Everything about the EL.
+    pub el: el::Config,
+    /// Everything about the door to the CL.
+    pub cl: cl::Config,
+    /// The fork schedule, when it is given.
+    pub schedule: Option<Schedule>,
+    /// How to log.
+    pub log: Log,
+}
+
+/// How to log.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// A `tracing` filter.
+    pub filter: String,
+    /// The form of the lines.
+    pub format: telemetry::Format,
+}
+
+impl Settings {
+    /// Reads a file of settings in TOML.
+    ///
+    /// # Errors
+    /// When it cannot be read, is not TOML, or has a key that means nothing.
+    pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
+        let text = fs::read_to_string(path)
+            .map_err(|error| invalid("config", format_args!("{}: {error}", path.display())))?;
+        toml::from_str(&text).map_err(|error: toml::de::Error| {
+            let line = error
+                .span()
+                .map(|span| 1 + text.get(..span.start).unwrap_or_default().matches('\n').count());
+            let place = line.map(|line| format!(" line {line}")).unwrap_or_default();
+            let message = error.message().replace('\n', " ");
+            invalid("config", format_args!("{}{place}: {message}", path.display()))
+        })
+    }
+
+    /// These settings, and where they are silent those of `below`.
+    pub fn over(self, below: Self) -> Self {
+        Self {
+            execution_endpoint: self.execution_endpoint.or(below.execution_endpoint),
+            listen_address: self.listen_address.or(below.listen_address),
+            listen_port: self.listen_port.or(below.listen_port),
+            jwt_secret: self.jwt_secret.or(below.jwt_secret),
+            genesis: self.genesis.or(below.genesis),
+            network: self.network.or(below.network),
+            transport: self.transport.or(below.transport),
+            body_limit: self.body_limit.or(below.body_limit),
+            grace_period: self.grace_period.or(below.grace_period),
+            log_level: self.log_level.or(below.log_level),
+            log_format: self.log_format.or(below.log_format),
+        }
+    }
+
+    /// Checks everything.
+    ///
+    /// # Errors
+    /// The first field that cannot be used.
+    pub fn check(self) -> Result<Config, ConfigError> {
+        let endpoint = self.execution_endpoint.as_deref().ok_or_else(|| {
+            invalid("execution-endpoint", "is missing; give the EL's URL, such as http://el:8551")
+        })?;
+        let secret = self.jwt_secret.as_ref().map(|secret| read_secret(&secret.0)).transpose()?;
+        // Not shown when it is refused: people put user names, or the secret itself, in its place.
+        let endpoint = endpoint.parse().map_err(|error| invalid("execution-endpoint", error))?;
+        let mut el = el::Config::new(endpoint);
+        if let Some(transport) = &self.transport {
+            el.transport = parsed("transport", transport)?;
+        }
+        if let Some(secret) = &secret {
+            el.tokens = el::Tokens::Mint(secret.clone());
+        }
+        let mut cl = cl::Config::new(secret.map_or(cl::Auth::Forward, cl::Auth::Check));
+        if let Some(limit) = &self.body_limit {
+            cl.body_limit = parsed("body-limit", &limit.text())?;
+        }
+        if let Some(seconds) = &self.grace_period {
+            cl.grace = Duration::from_secs(parsed("grace-period", &seconds.text())?);
+        }
+        let log = Log {
+            filter: log_filter(self.log_level.as_deref().unwrap_or("info")),
+            format: match &self.log_format {
+                Some(format) => parsed("log-format", format)?,
+                None => telemetry::Format::Pretty,
+            },
+        };
+        telemetry::check_filter(&log.filter)
+            .map_err(|error| invalid("log-level", format_args!("{:?}: {error}", log.filter)))?;
+        Ok(Config { listen: self.listen()?, el, cl, schedule: self.schedule()?, log })
+    }
+
+    fn listen(&self) -> Result<SocketAddr, ConfigError> {
+        let mut listen = DEFAULT_LISTEN;
+        if let Some(address) = &self.listen_address {
+            listen.set_ip(parsed("listen-address", address)?);
+        }
+        if let Some(port) = &self.listen_port {
+            listen.set_port(parsed("listen-port", &port.text())?);
+        }
+        Ok(listen)
+    }
+
+    fn schedule(&self) -> Result<Option<Schedule>, ConfigError> {
+        match (&self.genesis, &self.network) {
+            (Some(_), Some(_)) => Err(invalid(
+                "network",
+                "cannot be given together with genesis: they would disagree",
+            )),
+            (Some(path), None) => read_schedule(path).map(Some),
+            (None, Some(name)) => {
+                let network = <Network as clap::ValueEnum>::from_str(name, true).map_err(|_| {
+                    invalid("network", format_args!("{name:?} is not mainnet, sepolia or hoodi"))
+                })?;
+                Ok(Some(Schedule::of_network(network)))
+            }
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// A bare level is meant for the sidecar's own lines; what its libraries say matters from warn on.
+fn log_filter(level: &str) -> String {
+    match level.chars().all(|letter| letter.is_ascii_alphabetic()) {
+        true if level != "off" => format!("warn,engine_ssz_proxy={level}"),
+        _ => level.to_owned(),
+    }
+}
+
+/// Reads the fork schedule of a genesis file.
+///
+/// # Errors
+/// When the file cannot be read or gives no schedule.
+pub fn read_schedule(path: &Path) -> Result<Schedule, ConfigError> {
+    let why = |error: &dyn Display| invalid("genesis", format_args!("{}: {error}", path.display()));
+    let size = fs::metadata(path).map_err(|error| why(&error))?.len();
+    if size > MAX_GENESIS_BYTES {
+        return Err(why(&format_args!("{size} bytes are too many for a genesis file")));
+    }
+    let text = fs::read_to_string(path).map_err(|error| why(&error))?;
+    Schedule::from_genesis(&text).map_err(|error| why(&error))
+}
+
+/// A secret given as 64 hex digits, with or without 0x, or as the path of a file that has them.
+///
+/// # Errors
+/// When it is neither. The value is shown only when it looks like a path and not like a secret with
+/// a slip in it.
+pub fn read_secret(value: &str) -> Result<Secret, ConfigError> {
+    const LIKE_A_SECRET: usize = 32;
+    let path = Path::new(value);
+    match value.parse() {
+        Ok(secret) => Ok(secret),
+        Err(error)
+            if !path.exists() && !value.contains('/') && value.trim().len() >= LIKE_A_SECRET =>
+        {
+            Err(invalid("jwt-secret", error))
+        }
+        Err(_) => Secret::from_file(path).map_err(|error| invalid("jwt-secret", error)),
+    }
+}
+
+fn parsed<T: FromStr<Err: Display>>(field: &'static str, text: &str) -> Result<T, ConfigError> {
+    text.parse().map_err(|error| invalid(field, format_args!("{text:?}: {error}")))
+}
+
+fn invalid(field: &'static str, why: impl Display) -> ConfigError {
+    ConfigError { field, why: why.to_string() }
+}

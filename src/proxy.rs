@@ -1,0 +1,268 @@
+//! The way of one call, top to bottom. The only file that knows all the rooms.
+
+mod outcome;
+mod trip;
+
+use crate::{
+    cl::{self, Outcome},
+    el::{self, El, Lane, Resend},
+    engine::{
+        self, Context, Memory, Method, Offer, Order, RelayReason, Replay, Said, Schedule, Step,
+    },
+    jsonrpc::{self, Incoming, Invalid, RawId, Reply, Request},
+    telemetry::{Carried, First, OTHER, Tally},
+};
+use bytes::Bytes;
+use outcome::{Relayed, Whom};
+use std::sync::Arc;
+use trip::Trip;
+
+/// Carries calls from the CL to the EL. Cheap to clone; all clones are the same sidecar.
+#[derive(Clone, Debug)]
+pub struct Proxy(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    el: El,
+    memory: Memory,
+    tally: Tally,
+}
+
+impl cl::Handler for Proxy {
+    async fn call(&self, call: cl::Call) -> Outcome {
+        let caller =
+            el::Caller { bearer: call.caller.bearer, traceparent: call.caller.traceparent };
+        self.0.el.note_caller(&caller);
+        if let Some(version) = call.caller.client_version {
+            self.0.memory.note_client_version(version);
+        }
+        // Commands keep the order they came in, so the place is taken before a large body is read;
+        // whatever turns out to be none leaves the line.
+        let place = self.0.el.command_turn();
+        match jsonrpc::parse(&call.body) {
+            Ok(incoming) => {
+                let _turn = if has_command(&incoming) {
+                    Some(place.await)
+                } else {
+                    drop(place);
+                    None
+                };
+                match incoming {
+                    Incoming::Single(item) => self.item(item, &caller).await,
+                    Incoming::Batch(items) => self.batch(call.body, items, &caller).await,
+                }
+            }
+            Err(error) => Outcome::Json(Reply::error(&RawId::null(), &error)),
+        }
+    }
+}
+
+impl Proxy {
+    /// A sidecar in front of that EL; with a schedule, forks need not be learned.
+    pub fn new(el: El, schedule: Option<Schedule>) -> Self {
+        let memory = Memory::new(schedule);
+        Self(Arc::new(Inner { el, memory, tally: Tally::default() }))
+    }
+
+    /// The door to the EL.
+    pub fn el(&self) -> &El {
+        &self.0.el
+    }
+
+    /// What was carried how.
+    pub fn tally(&self) -> &Tally {
+        &self.0.tally
+    }
+
+    /// Whether the fork schedule was given; otherwise it is learned from traffic.
+    pub fn knows_schedule(&self) -> bool {
+        self.0.memory.has_schedule()
+    }
+
+    /// Forgets what belonged to an EL process that is gone. To be called when its surface changes.
+    pub fn forget_process(&self) {
+        self.0.memory.forget_process();
+    }
+
+    /// A batch in which nothing has a meaning here goes to the EL as it is; any other is taken
+    /// apart and its elements are run one after the other (JSON-RPC 2.0, section 6).
+    async fn batch(
+        &self,
+        body: Bytes,
+        items: Vec<Result<Request, Invalid>>,
+        caller: &el::Caller,
+    ) -> Outcome {
+        let is_foreign = |item: &Result<Request, Invalid>| {
+            item.as_ref().is_ok_and(|request| Method::from_name(request.method.as_str()).is_none())
+        };
+        if items.iter().all(is_foreign) && !items.iter().any(is_command) {
+            let mut trip = Trip::begin(OTHER, body.len());
+            let relayed = self.relay(Lane::Relay, body, caller, &mut trip).await;
+            let ids = items.iter().filter_map(|item| item.as_ref().ok()?.id.as_ref()).collect();
+            let outcome = outcome::of_relayed(relayed, Whom::Batch(ids), None);
+            return trip.end(outcome, &self.0.tally);
+        }
+        let mut replies = Vec::with_capacity(items.len());
+        for item in items {
+            let id = item.as_ref().ok().and_then(|request| request.id.clone());
+            match (id, self.item(item, caller).await) {
+                (_, Outcome::Json(reply)) => replies.push(reply),
+                // What was carried out before it must still be answered.
+                (id, Outcome::Status(status, _)) if !replies.is_empty() => {
+                    replies.push(outcome::of_status(status, id.as_ref()));
+                }
+                (_, refused) => return refused,
+            }
+        }
+        Outcome::Json(Reply::batch(replies))
+    }
+
+    async fn item(&self, item: Result<Request, Invalid>, caller: &el::Caller) -> Outcome {
+        let request = match item {
+            Ok(request) => request,
+            Err(invalid) => return Outcome::Json(Reply::error(&invalid.id, &invalid.error)),
+        };
+        let method = Method::from_name(request.method.as_str());
+        let mut trip = Trip::begin(method.map_or(OTHER, Method::name), request.raw.len());
+        let outcome = match method {
+            Some(method) => self.carry(method, &request, caller, &mut trip).await,
+            None => {
+                let lane = lane_of(Order::of_name(request.method.as_str()));
+                let relayed = self.relay(lane, request.raw, caller, &mut trip).await;
+                outcome::of_relayed(relayed, Whom::Single(request.id.as_ref()), None)
+            }
+        };
+        trip.end(outcome, &self.0.tally)
+    }
+
+    /// Carries one call of a method that has a meaning here: asks the translation what to do, does
+    /// it, tells it what came of it. The attempt and its fallback are one unit of their lane: a
+    /// command's turn lasts until both are over.
+    async fn carry(
+        &self,
+        method: Method,
+        request: &Request,
+        caller: &el::Caller,
+        trip: &mut Trip,
+    ) -> Outcome {
+        let el = &self.0.el;
+        let lane = lane_of(Order::of_name(method.name()));
+        let surface = el.surface();
+        let rest = surface.rest.as_ref().filter(|rest| serves(rest, method));
+        let offer = rest.map(offer_of);
+        let context = Context { memory: &self.0.memory, offer: offer.as_ref() };
+        let whom = Whom::Single(request.id.as_ref());
+
+        let (mut call, mut step) = engine::Call::begin(method, request.params.as_deref(), context);
+        loop {
+            let said = match step {
+                Step::Answer(answer) => return outcome::of_answer(answer, whom),
+                Step::Relay(reason) => {
+                    self.note_relay(method, &reason);
+                    let relayed = self.relay(lane, request.raw.clone(), caller, trip).await;
+                    return outcome::of_relayed(relayed, whom, Some(&reason));
+                }
+                Step::Send(exchange) => {
+                    trip.sent(&exchange, rest.map_or(Carried::JsonRpc, carried_over));
+                    match el.send(lane, caller, exchange.request).await {
+                        Ok(answer) => {
+                            trip.received(&answer);
+                            Said::Rest(answer)
+                        }
+                        Err(error) if may_relay(&error, exchange.replay) => {
+                            let reason = RelayReason::Failed(error.to_string().into());
+                            self.note_relay(method, &reason);
+                            let relayed = self.relay(lane, request.raw.clone(), caller, trip).await;
+                            return outcome::of_relayed(relayed, whom, Some(&reason));
+                        }
+                        Err(error) => return outcome::of_el_error(&error, whom),
+                    }
+                }
+                Step::Consult => match self.relay(lane, request.raw.clone(), caller, trip).await {
+                    Ok(Relayed::NoJsonRpc) => Said::NoJsonRpc,
+                    Ok(Relayed::Answer(status, body)) => match outcome::result_of(&body) {
+                        Some(result) => Said::JsonResult(result),
+                        None => return outcome::of_json_rpc(status, body, whom),
+                    },
+                    other => return outcome::of_relayed(other, whom, None),
+                },
+            };
+            step = call.resume(said, context);
+        }
+    }
+
+    /// Sends the CL's own bytes to the EL's JSON-RPC.
+    async fn relay(
+        &self,
+        lane: Lane,
+        body: Bytes,
+        caller: &el::Caller,
+        trip: &mut Trip,
+    ) -> Result<Relayed, el::ElError> {
+        trip.relayed();
+        let answer = self.0.el.relay(lane, caller, body).await?;
+        Ok(Relayed::of(answer))
+    }
+
+    /// The first time of each kind of trouble with the EL is worth a line.
+    fn note_relay(&self, method: Method, reason: &RelayReason) {
+        let method = method.name();
+        let first = self.0.tally.relayed(method, reason.label());
+        if first == First::Yes && reason.is_fault_of_el() {
+            tracing::warn!(
+                method,
+                %reason,
+                "the EL's REST-SSZ answer cannot be used; such calls go over JSON-RPC. Tell the \
+                 EL's developers; --transport json turns REST-SSZ off"
+            );
+        } else {
+            tracing::debug!(method, %reason, "relayed over JSON-RPC");
+        }
+    }
+}
+
+/// Whether a call may go to JSON-RPC after its exchange failed: always if the EL never got it,
+/// else only if getting it twice does no harm.
+fn may_relay(error: &el::ElError, replay: Replay) -> bool {
+    match error.resend() {
+        Resend::NeverSent => true,
+        Resend::MaybeProcessed => replay == Replay::Harmless,
+    }
+}
+
+fn is_command(item: &Result<Request, Invalid>) -> bool {
+    item.as_ref().is_ok_and(|request| Order::of_name(request.method.as_str()) == Order::Command)
+}
+
+fn has_command(incoming: &Incoming) -> bool {
+    match incoming {
+        Incoming::Single(item) => is_command(item),
+        Incoming::Batch(items) => items.iter().any(is_command),
+    }
+}
+
+fn lane_of(order: Order) -> Lane {
+    match order {
+        Order::Command => Lane::Command,
+        Order::Build => Lane::Build,
+        Order::Free => Lane::Relay,
+    }
+}
+
+fn serves(rest: &el::Rest, method: Method) -> bool {
+    method.endpoint().is_none_or(|endpoint| rest.capabilities.serves(endpoint))
+}
+
+fn offer_of(rest: &el::Rest) -> Offer {
+    let capabilities = &rest.capabilities;
+    let forks = capabilities.supported_forks.iter().map(String::as_str);
+    let limit = usize::try_from(capabilities.limits.payload_max_bytes).unwrap_or(usize::MAX);
+    Offer::new(forks, limit)
+}
+
+fn carried_over(rest: &el::Rest) -> Carried {
+    match rest.transport {
+        el::Transport::H2c => Carried::H2c,
+        el::Transport::Http1 => Carried::Http1,
+    }
+}

@@ -1,0 +1,136 @@
+//! Start and graceful stop of the sidecar.
+
+use crate::{
+    cl::{self, BindError},
+    cli::refuse,
+    config::Config,
+    el::{El, Reach},
+    proxy::Proxy,
+    telemetry,
+};
+use std::{io, net::SocketAddr, process::ExitCode};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::oneshot,
+    task::JoinHandle,
+};
+
+/// A sidecar that is listening.
+#[derive(Debug)]
+pub struct Sidecar {
+    address: SocketAddr,
+    proxy: Proxy,
+    stop: oneshot::Sender<()>,
+    server: JoinHandle<()>,
+    surface: JoinHandle<()>,
+}
+
+/// Runs the sidecar until SIGTERM or SIGINT, then lets what is in flight finish.
+pub fn run(config: Config) -> ExitCode {
+    if let Err(error) = telemetry::init(&config.log.filter, config.log.format) {
+        return refuse(&format_args!("log-level: {error}"));
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format_args!("cannot start: {error}")),
+    };
+    runtime.block_on(async {
+        let stopped = match stop_signal() {
+            Ok(stopped) => stopped,
+            Err(error) => return fail(&format_args!("cannot wait for signals: {error}")),
+        };
+        let sidecar = match Sidecar::start(config).await {
+            Ok(sidecar) => sidecar,
+            Err(error) => return fail(&error),
+        };
+        stopped.await;
+        tracing::info!("stopping: no new calls, finishing those in flight");
+        sidecar.stop().await;
+        ExitCode::SUCCESS
+    })
+}
+
+impl Sidecar {
+    /// Binds the port and begins to look for the EL, which need not be there yet.
+    ///
+    /// # Errors
+    /// When the port cannot be bound.
+    pub async fn start(config: Config) -> Result<Self, BindError> {
+        let bound = cl::Server::bind(config.listen).await?;
+        let address = bound.addr();
+        let proxy = Proxy::new(El::new(config.el), config.schedule);
+        tracing::info!(
+            %address,
+            version = env!("CARGO_PKG_VERSION"),
+            schedule = if proxy.knows_schedule() { "given" } else { "learned from traffic" },
+            "listening for the consensus client"
+        );
+        let surface = tokio::spawn(watch_surface(proxy.clone()));
+        let (stop, stopped) = oneshot::channel();
+        let handler = proxy.clone();
+        let server = tokio::spawn(async move {
+            // A sender that is gone stops the server as well.
+            bound.serve(config.cl, handler, async { drop(stopped.await) }).await;
+        });
+        Ok(Self { address, proxy, stop, server, surface })
+    }
+
+    /// The address that the CL is to be pointed at.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits until it is known what the EL offers. Calls need not wait for it: until then they go
+    /// over JSON-RPC.
+    pub async fn el_found(&self) {
+        let mut surfaces = self.proxy.el().surface_changed();
+        // The sender lives as long as the proxy.
+        let _ = surfaces.wait_for(|surface| surface.reach == Reach::Up).await;
+    }
+
+    /// The way of the calls.
+    pub const fn proxy(&self) -> &Proxy {
+        &self.proxy
+    }
+
+    /// Stops accepting, finishes what is in flight within the grace period, and returns.
+    pub async fn stop(self) {
+        // A server that has ended by itself has nobody to tell.
+        let _ = self.stop.send(());
+        let _ = self.server.await;
+        self.surface.abort();
+    }
+}
+
+/// Keeps looking for what the EL offers; a new surface may be a new process, whose payload ids are
+/// not the old one's.
+async fn watch_surface(proxy: Proxy) {
+    let mut surfaces = proxy.el().surface_changed();
+    let forget = async {
+        let mut epoch = surfaces.borrow_and_update().epoch;
+        while surfaces.changed().await.is_ok() {
+            let new = surfaces.borrow_and_update().epoch;
+            if new != epoch {
+                proxy.forget_process();
+                epoch = new;
+            }
+        }
+    };
+    tokio::join!(proxy.el().keep_surface(), forget);
+}
+
+pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+fn fail(error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("engine-ssz-proxy: {error}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,6 @@
+//! The subcommands for the field.
+
+pub mod decode;
+pub mod demo;
+pub mod encode;
+pub mod mock_el;
