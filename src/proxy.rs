@@ -7,7 +7,8 @@ use crate::{
     cl::{self, Outcome},
     el::{self, El, Lane, Resend},
     engine::{
-        self, Context, Memory, Method, Offer, Order, RelayReason, Replay, Said, Schedule, Step,
+        self, Context, Limits, ListedEndpoint, Memory, Method, Offer, Order, RelayReason, Replay,
+        Said, Schedule, Step,
     },
     jsonrpc::{self, Incoming, Invalid, RawId, Reply, Request},
     telemetry::{Carried, First, OTHER, Tally},
@@ -245,19 +246,29 @@ fn lane_of(order: Order) -> Lane {
     match order {
         Order::Command => Lane::Command,
         Order::Build => Lane::Build,
+        Order::History => Lane::History,
         Order::Free => Lane::Relay,
     }
 }
 
 fn serves(rest: &el::Rest, method: Method) -> bool {
-    method.endpoint().is_none_or(|endpoint| rest.capabilities.serves(endpoint))
+    match method.endpoint() {
+        ListedEndpoint::ForkScoped(name) => rest.capabilities.serves(name),
+        ListedEndpoint::Blobs(revision) => rest.capabilities.serves_blobs(revision),
+        ListedEndpoint::Unscoped => true,
+    }
 }
 
 fn offer_of(rest: &el::Rest) -> Offer {
     let capabilities = &rest.capabilities;
     let forks = capabilities.supported_forks.iter().map(String::as_str);
-    let limit = usize::try_from(capabilities.limits.payload_max_bytes).unwrap_or(usize::MAX);
-    Offer::new(forks, limit)
+    let size = |limit| usize::try_from(limit).unwrap_or(usize::MAX);
+    let limits = Limits {
+        payload_max_bytes: size(capabilities.limits.payload_max_bytes),
+        bodies_max: size(capabilities.limits.bodies_max_count),
+        blobs_max: size(capabilities.limits.blobs_max),
+    };
+    Offer::new(forks, limits)
 }
 
 fn carried_over(rest: &el::Rest) -> Carried {

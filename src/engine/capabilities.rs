@@ -20,6 +20,7 @@ pub(super) fn of_offer(offer: Option<&Offer>) -> Result<Answer, RelayReason> {
     let can = |method: &Method| match method {
         Method::ExchangeCapabilities => false,
         Method::ClientVersion => true,
+        Method::BodiesByHash(_) | Method::BodiesByRange(_) | Method::Blobs(_) => true,
         method => method.forks().iter().any(|fork| offer.has(*fork)),
     };
     let names: Vec<_> = Method::ALL

@@ -3,7 +3,7 @@
 use super::{
     Answer, Context, Exchange, Problem, ProblemKind, RelayReason, Replay, Step,
     exchange::{Endpoint, bad_answer, is_ok_with},
-    params::params,
+    params::{exactly, params},
 };
 use bytes::Bytes;
 use http::{HeaderValue, Response};
@@ -30,10 +30,7 @@ struct Wrapped<'a> {
 /// Also notes who the CL is, for the header of all later exchanges.
 pub(super) fn begin(raw: Option<&[u8]>, context: Context<'_>) -> Result<Exchange, RelayReason> {
     context.offer.ok_or(RelayReason::NoRest)?;
-    let params = params(raw)?;
-    let &[own] = params.as_slice() else {
-        return Err(RelayReason::ParamCount { wanted: "1", got: params.len() });
-    };
+    let [own] = exactly(&params(raw)?)?;
     // A CL that does not say who it is by the rules is the EL's to answer.
     let own: ClientVersion<'_> = serde_json::from_slice(own).map_err(|_| RelayReason::NoParams)?;
     if let Ok(header) = HeaderValue::from_str(&format!("{}/{}", own.code, own.version)) {

@@ -1,6 +1,6 @@
 //! One request of the REST-SSZ Engine API, and the reading of its answer.
 
-use super::{Context, Memory, RelayReason};
+use super::{Context, Memory, RelayReason, Version};
 use crate::wire::{Fork, Malformed};
 use bytes::Bytes;
 use http::{
@@ -48,6 +48,19 @@ pub(super) enum Endpoint {
     Forkchoice(Fork, Bytes),
     /// `GET /payloads/{id}`.
     Payload(Fork, [u8; 8]),
+    /// `POST /bodies/hash`.
+    BodiesByHash(Fork, Bytes),
+    /// `GET /bodies?from&count`, both in decimal.
+    BodiesByRange {
+        /// The fork asked for.
+        fork: Fork,
+        /// First block number.
+        from: u64,
+        /// Number of blocks.
+        count: usize,
+    },
+    /// `POST /blobs/vN`.
+    Blobs(Version, Bytes),
     /// `GET /identity`.
     Identity,
 }
@@ -63,9 +76,20 @@ impl Exchange {
                 let path = format!("/payloads/{}", const_hex::encode_prefixed(id));
                 (Verb::GET, path, Some(fork), Bytes::new())
             }
+            Endpoint::BodiesByHash(fork, body) => {
+                (Verb::POST, "/bodies/hash".into(), Some(fork), body)
+            }
+            Endpoint::BodiesByRange { fork, from, count } => {
+                let path = format!("/bodies?from={from}&count={count}");
+                (Verb::GET, path, Some(fork), Bytes::new())
+            }
+            Endpoint::Blobs(version, body) => {
+                (Verb::POST, format!("/blobs/{}", version.name()), None, body)
+            }
             Endpoint::Identity => (Verb::GET, "/identity".into(), None, Bytes::new()),
         };
         let has_body = verb == Verb::POST;
+        let is_document = !has_body && fork.is_none();
         let mut request = Request::new(body);
         *request.method_mut() = verb;
         // A path built from constants and hex digits is always a legal URI.
@@ -77,7 +101,7 @@ impl Exchange {
         if has_body {
             headers.insert(CONTENT_TYPE, SSZ);
         }
-        headers.insert(ACCEPT, if fork.is_some() { SSZ } else { JSON });
+        headers.insert(ACCEPT, if is_document { JSON } else { SSZ });
         if let Some(version) = memory.client_version() {
             headers.insert(CLIENT_VERSION, version);
         }
@@ -87,7 +111,7 @@ impl Exchange {
 
 /// Refuses a body over the EL's advertised limit before it is sent.
 pub(super) fn check_size(body: &[u8], context: Context<'_>) -> Result<(), RelayReason> {
-    match context.offer.map(super::Offer::payload_max_bytes) {
+    match context.offer.map(|offer| offer.limits().payload_max_bytes) {
         Some(limit) if body.len() > limit => {
             Err(RelayReason::TooLarge { bytes: body.len(), limit })
         }

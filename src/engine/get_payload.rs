@@ -4,7 +4,7 @@ use super::{
     Answer, Context, Exchange, Problem, ProblemKind, RelayReason, Replay, Step,
     exchange::{Endpoint, ssz_body},
     method::{Method, Version},
-    params::params,
+    params::{exactly, params},
 };
 use crate::wire::{self, Fork, schema};
 use bytes::Bytes;
@@ -27,10 +27,7 @@ impl GetPayload {
         context: Context<'_>,
     ) -> Result<(Self, Exchange), RelayReason> {
         let offer = context.offer.ok_or(RelayReason::NoRest)?;
-        let params = params(raw)?;
-        let &[id] = params.as_slice() else {
-            return Err(RelayReason::ParamCount { wanted: "1", got: params.len() });
-        };
+        let [id] = exactly(&params(raw)?)?;
         let id = wire::json_data(id)?;
         let forks = Method::GetPayload(version).forks();
         let built = context.memory.build(id).map(|build| build.fork);

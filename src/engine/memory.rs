@@ -26,6 +26,7 @@ struct Inner {
     payload_ids: Recent<[u8; 8], Build>,
     blocks: Recent<[u8; 32], Fork>,
     client_version: Option<http::HeaderValue>,
+    has_era_filter: bool,
 }
 
 /// A build that the EL was asked for.
@@ -97,11 +98,22 @@ impl Memory {
         self.lock().blocks.get(&block_hash)
     }
 
-    /// Forgets what belongs to one EL process: ids and blocks. Called when the EL came back.
+    /// Notes that the EL serves a body only under its block's own fork.
+    pub fn note_era_filter(&self) {
+        self.lock().has_era_filter = true;
+    }
+
+    /// Whether the EL was seen to serve a body only under its block's own fork.
+    pub fn has_era_filter(&self) -> bool {
+        self.lock().has_era_filter
+    }
+
+    /// Forgets what belongs to one EL process: ids, blocks, and how it keeps to forks. Called when the EL came back.
     pub fn forget_process(&self) {
         let mut inner = self.lock();
         inner.payload_ids = Recent::default();
         inner.blocks = Recent::default();
+        inner.has_era_filter = false;
     }
 
     /// Notes who the CL is, in the form of the `X-Engine-Client-Version` header.

@@ -24,10 +24,41 @@ pub enum Method {
     ForkchoiceUpdated(Version),
     /// `engine_getPayloadV1` to `V6` → `GET /payloads/{id}`.
     GetPayload(Version),
+    /// `engine_getPayloadBodiesByHashV1` and `V2` → `POST /bodies/hash`.
+    BodiesByHash(Version),
+    /// `engine_getPayloadBodiesByRangeV1` and `V2` → `GET /bodies`.
+    BodiesByRange(Version),
+    /// `engine_getBlobsV1` to `V4` → `POST /blobs/v1` to `v4`.
+    Blobs(Version),
     /// `engine_getClientVersionV1` → `GET /identity`.
     ClientVersion,
     /// `engine_exchangeCapabilities`: the EL's own JSON-RPC answer, method names only.
     ExchangeCapabilities,
+}
+
+impl Version {
+    /// Lower case, as the blob endpoints' paths have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+            Self::V3 => "v3",
+            Self::V4 => "v4",
+            Self::V5 => "v5",
+            Self::V6 => "v6",
+        }
+    }
+}
+
+/// Where in `GET /capabilities` an endpoint is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListedEndpoint {
+    /// In `fork_scoped_endpoints`, by that name.
+    ForkScoped(&'static str),
+    /// In `independently_versioned.blobs`, by that revision.
+    Blobs(&'static str),
+    /// Every EL that has REST has it.
+    Unscoped,
 }
 
 /// How calls of a method may run beside each other (common.md, "Message ordering").
@@ -35,8 +66,10 @@ pub enum Method {
 pub enum Order {
     /// newPayload and forkchoiceUpdated: one at a time, in order of arrival.
     Command,
-    /// Reads of what was built: beside everything else.
+    /// Reads of what is built or pooled, which a proposer waits for: beside everything else.
     Build,
+    /// Bulk reads of old blocks: few at a time.
+    History,
     /// Everything else.
     Free,
 }
@@ -49,7 +82,8 @@ impl Order {
             ["engine_newPayload", "engine_forkchoiceUpdated", "engine_getInclusionList"];
         match Method::from_name(name) {
             _ if COMMANDS.iter().any(|command| name.starts_with(command)) => Self::Command,
-            Some(Method::GetPayload(_)) => Self::Build,
+            Some(Method::GetPayload(_) | Method::Blobs(_)) => Self::Build,
+            Some(Method::BodiesByHash(_) | Method::BodiesByRange(_)) => Self::History,
             _ => Self::Free,
         }
     }
@@ -58,7 +92,7 @@ impl Order {
 impl Method {
     /// Every method, for exhaustive tests and for the capabilities made up for an EL that has no
     /// JSON-RPC.
-    pub const ALL: [(&'static str, Self); 17] = [
+    pub const ALL: [(&'static str, Self); 25] = [
         ("engine_newPayloadV1", Self::NewPayload(Version::V1)),
         ("engine_newPayloadV2", Self::NewPayload(Version::V2)),
         ("engine_newPayloadV3", Self::NewPayload(Version::V3)),
@@ -74,6 +108,14 @@ impl Method {
         ("engine_getPayloadV4", Self::GetPayload(Version::V4)),
         ("engine_getPayloadV5", Self::GetPayload(Version::V5)),
         ("engine_getPayloadV6", Self::GetPayload(Version::V6)),
+        ("engine_getPayloadBodiesByHashV1", Self::BodiesByHash(Version::V1)),
+        ("engine_getPayloadBodiesByHashV2", Self::BodiesByHash(Version::V2)),
+        ("engine_getPayloadBodiesByRangeV1", Self::BodiesByRange(Version::V1)),
+        ("engine_getPayloadBodiesByRangeV2", Self::BodiesByRange(Version::V2)),
+        ("engine_getBlobsV1", Self::Blobs(Version::V1)),
+        ("engine_getBlobsV2", Self::Blobs(Version::V2)),
+        ("engine_getBlobsV3", Self::Blobs(Version::V3)),
+        ("engine_getBlobsV4", Self::Blobs(Version::V4)),
         ("engine_getClientVersionV1", Self::ClientVersion),
         ("engine_exchangeCapabilities", Self::ExchangeCapabilities),
     ];
@@ -88,13 +130,15 @@ impl Method {
         Self::ALL.iter().find(|(_, method)| *method == self).map_or("", |(name, _)| name)
     }
 
-    /// The fork-scoped endpoint that an EL must list for the method to be carried over REST
-    /// (refactor.md, `fork_scoped_endpoints`).
-    pub const fn endpoint(self) -> Option<&'static str> {
+    /// The endpoint that an EL must list for the method to be carried over REST (refactor.md,
+    /// "Capabilities & identification").
+    pub const fn endpoint(self) -> ListedEndpoint {
         match self {
-            Self::NewPayload(_) | Self::GetPayload(_) => Some("payloads"),
-            Self::ForkchoiceUpdated(_) => Some("forkchoice"),
-            Self::ClientVersion | Self::ExchangeCapabilities => None,
+            Self::NewPayload(_) | Self::GetPayload(_) => ListedEndpoint::ForkScoped("payloads"),
+            Self::ForkchoiceUpdated(_) => ListedEndpoint::ForkScoped("forkchoice"),
+            Self::BodiesByHash(_) | Self::BodiesByRange(_) => ListedEndpoint::ForkScoped("bodies"),
+            Self::Blobs(version) => ListedEndpoint::Blobs(version.name()),
+            Self::ClientVersion | Self::ExchangeCapabilities => ListedEndpoint::Unscoped,
         }
     }
 
@@ -119,7 +163,11 @@ impl Method {
             Self::NewPayload(Version::V5 | Version::V6)
             | Self::ForkchoiceUpdated(_)
             | Self::GetPayload(Version::V6) => &[Amsterdam],
-            Self::ClientVersion | Self::ExchangeCapabilities => &[],
+            Self::BodiesByHash(_)
+            | Self::BodiesByRange(_)
+            | Self::Blobs(_)
+            | Self::ClientVersion
+            | Self::ExchangeCapabilities => &[],
         }
     }
 }

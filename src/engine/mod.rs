@@ -2,6 +2,8 @@
 //! EL's answer means to the CL. No I/O: a [`Call`] is a small state machine that says what to do
 //! next ([`Step`]) and is told what the EL said ([`Said`]).
 
+mod blobs;
+mod bodies;
 mod capabilities;
 mod client_version;
 mod exchange;
@@ -20,8 +22,8 @@ mod versioned_hashes;
 
 pub use exchange::{Exchange, Replay};
 pub use memory::{Build, Memory};
-pub use method::{Method, Order, Version};
-pub use offer::Offer;
+pub use method::{ListedEndpoint, Method, Order, Version};
+pub use offer::{Limits, Offer};
 pub use problem::{Problem, ProblemKind};
 pub use relay::RelayReason;
 pub use schedule::{Network, Schedule, ScheduleError};
@@ -89,6 +91,9 @@ enum State {
     NewPayload(new_payload::NewPayload),
     Forkchoice(forkchoice::Forkchoice),
     GetPayload(get_payload::GetPayload),
+    BodiesByHash(bodies::BodiesByHash),
+    BodiesByRange(bodies::BodiesByRange),
+    Blobs(blobs::Blobs),
     ClientVersion,
     Capabilities,
     /// Relayed or answered: there is nothing more to say.
@@ -107,6 +112,14 @@ impl Call {
             }
             Method::GetPayload(version) => get_payload::GetPayload::begin(version, params, context)
                 .map(|(state, exchange)| (State::GetPayload(state), Step::send(exchange))),
+            Method::BodiesByHash(version) => bodies::BodiesByHash::begin(version, params, context)
+                .map(|(state, exchange)| (State::BodiesByHash(state), Step::send(exchange))),
+            Method::BodiesByRange(version) => {
+                bodies::BodiesByRange::begin(version, params, context)
+                    .map(|(state, exchange)| (State::BodiesByRange(state), Step::send(exchange)))
+            }
+            Method::Blobs(version) => blobs::Blobs::begin(version, params, context)
+                .map(|(state, exchange)| (State::Blobs(state), Step::send(exchange))),
             Method::ClientVersion => client_version::begin(params, context)
                 .map(|exchange| (State::ClientVersion, Step::send(exchange))),
             Method::ExchangeCapabilities => Ok((State::Capabilities, Step::Consult)),
@@ -123,6 +136,9 @@ impl Call {
             (State::NewPayload(state), Said::Rest(answer)) => state.resume(&answer, context),
             (State::Forkchoice(state), Said::Rest(answer)) => state.resume(&answer, context),
             (State::GetPayload(state), Said::Rest(answer)) => state.resume(&answer, context),
+            (State::BodiesByHash(state), Said::Rest(answer)) => state.resume(&answer, context),
+            (State::BodiesByRange(state), Said::Rest(answer)) => state.resume(&answer, context),
+            (State::Blobs(state), Said::Rest(answer)) => state.resume(&answer, context),
             (State::ClientVersion, Said::Rest(answer)) => client_version::resume(&answer),
             (State::Capabilities, Said::JsonResult(result)) => {
                 Ok(Step::Answer(capabilities::of_json_rpc(result)))

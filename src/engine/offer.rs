@@ -7,26 +7,34 @@ use crate::wire::Fork;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
     forks: Vec<Fork>,
-    payload_max_bytes: usize,
+    limits: Limits,
+}
+
+/// What the EL takes in one request (refactor.md, `limits`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The greatest SSZ body in bytes.
+    pub payload_max_bytes: usize,
+    /// Hashes or block numbers.
+    pub bodies_max: usize,
+    /// Versioned hashes.
+    pub blobs_max: usize,
 }
 
 impl Offer {
     /// Reads the names in `supported_forks`; names of forks unknown here are left out.
-    ///
-    /// `payload_max_bytes` is `limits.payload.max_bytes`: the greatest SSZ body in bytes.
-    pub fn new<'a>(
-        supported_forks: impl IntoIterator<Item = &'a str>,
-        payload_max_bytes: usize,
-    ) -> Self {
+    pub fn new<'a>(supported_forks: impl IntoIterator<Item = &'a str>, limits: Limits) -> Self {
         let mut forks: Vec<_> = supported_forks.into_iter().filter_map(Fork::from_name).collect();
         forks.sort_unstable();
         forks.dedup();
-        Self { forks, payload_max_bytes }
+        Self { forks, limits }
     }
 
     /// An EL that offers those forks and no limit on sizes: for translating without an EL.
     pub fn of_forks(forks: &[Fork]) -> Self {
-        Self { forks: forks.to_vec(), payload_max_bytes: usize::MAX }
+        let limits =
+            Limits { payload_max_bytes: usize::MAX, bodies_max: usize::MAX, blobs_max: usize::MAX };
+        Self { forks: forks.to_vec(), limits }
     }
 
     /// Whether the EL takes that fork's containers.
@@ -39,9 +47,9 @@ impl Offer {
         &self.forks
     }
 
-    /// The greatest SSZ body in bytes that the EL takes.
-    pub const fn payload_max_bytes(&self) -> usize {
-        self.payload_max_bytes
+    /// What the EL takes in one request.
+    pub const fn limits(&self) -> Limits {
+        self.limits
     }
 }
 
@@ -51,7 +59,10 @@ mod tests {
 
     #[test]
     fn life_09_unknown_forks_are_left_out() {
-        let offer = Offer::new(["osaka", "bogota", "paris", "Osaka", "osaka"], 10);
+        let offer = Offer::new(
+            ["osaka", "bogota", "paris", "Osaka", "osaka"],
+            Offer::of_forks(&[]).limits(),
+        );
         assert_eq!(offer.forks(), [Fork::Paris, Fork::Osaka]);
     }
 }

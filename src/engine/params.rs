@@ -10,6 +10,15 @@ pub(super) fn params(raw: Option<&[u8]>) -> Result<Vec<&[u8]>, RelayReason> {
     Ok(wire::json_array(raw.ok_or(RelayReason::NoParams)?, MAX_PARAMS)?)
 }
 
+/// Just as many parameters as the method takes.
+pub(super) fn exactly<'a, const N: usize>(
+    params: &[&'a [u8]],
+) -> Result<[&'a [u8]; N], RelayReason> {
+    const WANTED: [&str; 5] = ["0", "1", "2", "3", "4"];
+    let wanted = WANTED.get(N).copied().unwrap_or("more");
+    params.try_into().map_err(|_| RelayReason::ParamCount { wanted, got: params.len() })
+}
+
 /// The `timestamp` of a payload or of attributes, in seconds.
 pub(super) fn timestamp(object: &[u8]) -> Result<u64, RelayReason> {
     let text = wire::json_member(object, "timestamp")?.unwrap_or_default();

@@ -39,6 +39,15 @@ pub enum RelayReason {
         /// Seconds.
         timestamp: u64,
     },
+    /// Nothing, or more, is asked for than is split here.
+    #[error("{0} entries are asked for")]
+    Count(usize),
+    /// The head moved while a range was being put together.
+    #[error("the head moved between two exchanges")]
+    HeadMoved,
+    /// The EL has nothing over REST where it may have something over JSON-RPC.
+    #[error("204 over REST")]
+    NoContent,
     /// The body is larger than the EL's advertised `limits.payload.max_bytes`.
     #[error("the SSZ body of {bytes} bytes is over the EL's limit of {limit}")]
     TooLarge {
@@ -78,6 +87,9 @@ impl RelayReason {
             Self::ParamCount { .. } | Self::NoParams => "params",
             Self::ForkNotOffered => "fork_not_offered",
             Self::ForkDisagrees { .. } => "fork_disagrees",
+            Self::Count(_) => "count",
+            Self::HeadMoved => "head_moved",
+            Self::NoContent => "no_content",
             Self::TooLarge { .. } => "too_large",
             Self::UnreadableTransaction(_) => "unreadable_transaction",
             Self::BadAnswer(_) => "bad_answer",

@@ -1,189 +1,17 @@
-//! The state machines of the translation, driven without a socket: what they ask of the EL, and
-//! what they make of what it says. Answers are built with alloy's types.
+//! newPayload, forkchoiceUpdated, getPayload and getClientVersion.
 
+use crate::support::*;
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::{
-    PayloadAttributes, PayloadId,
-    ssz_engine_types::{
-        ForkchoiceUpdateAmsterdam, ForkchoiceUpdateCancun, ForkchoiceUpdateParis,
-        ForkchoiceUpdateResponse, ForkchoiceUpdateShanghai, Optional, PayloadStatus,
-        PayloadStatusKind, ValidationError,
-    },
+    PayloadId,
+    ssz_engine_types::{ForkchoiceUpdateResponse, Optional, PayloadStatusKind},
 };
-use bytes::Bytes;
 use engine_ssz_proxy::{
-    engine::{
-        Answer, Call, Context, Exchange, Memory, Method, Offer, RelayReason, Replay, Said,
-        Schedule, Step,
-    },
+    engine::{Answer, Limits, Offer, RelayReason, Replay, Step},
     wire::Fork,
 };
-use http::{Response, StatusCode};
+use http::StatusCode;
 use serde_json::{Value, json};
-use ssz::{Decode, Encode};
-
-const SSZ: &str = "application/octet-stream";
-const PROBLEM: &str = "application/problem+json";
-
-/// What a call may know, and a call under way.
-struct Scene {
-    memory: Memory,
-    offer: Option<Offer>,
-}
-
-impl Scene {
-    fn new() -> Self {
-        Self { memory: Memory::new(None), offer: Some(Offer::of_forks(&Fork::ALL)) }
-    }
-
-    fn scheduled() -> Self {
-        let genesis = include_str!("data/genesis/genesis-allforks.json");
-        let schedule = Schedule::from_genesis(genesis).unwrap();
-        Self { memory: Memory::new(Some(schedule)), ..Self::new() }
-    }
-
-    fn context(&self) -> Context<'_> {
-        Context { memory: &self.memory, offer: self.offer.as_ref() }
-    }
-
-    fn begin(&self, request: &Value) -> (Call, Step) {
-        let method = Method::from_name(request["method"].as_str().unwrap()).unwrap();
-        let params = request.get("params").map(|params| params.to_string().into_bytes());
-        Call::begin(method, params.as_deref(), self.context())
-    }
-
-    fn sent(&self, request: &Value) -> (Call, Exchange) {
-        match self.begin(request) {
-            (call, Step::Send(exchange)) => (call, *exchange),
-            (_, step) => panic!("not sent: {step:?}"),
-        }
-    }
-
-    fn relayed(&self, request: &Value) -> RelayReason {
-        match self.begin(request) {
-            (_, Step::Relay(reason)) => reason,
-            (_, step) => panic!("not relayed: {step:?}"),
-        }
-    }
-
-    fn hear(&self, call: &mut Call, answer: Response<Bytes>) -> Step {
-        call.resume(Said::Rest(answer), self.context())
-    }
-}
-
-/// A real request of the golden chain.
-fn golden(block: &str, call: &str) -> Value {
-    let path = format!("{}/tests/data/golden/{block}-{call}.json", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-}
-
-/// The forkchoice with attributes that a real EL built the block on, as JSON by alloy, and the SSZ
-/// that it was sent as.
-fn build(block: &str) -> (Value, Vec<u8>) {
-    let path = format!("{}/tests/data/golden/{block}-build.ssz", env!("CARGO_MANIFEST_DIR"));
-    let ssz = std::fs::read(path).unwrap();
-    macro_rules! json {
-        ($container:ty) => {{
-            let update = <$container>::from_ssz_bytes(&ssz).unwrap();
-            let attributes = update.payload_attributes.into_option().unwrap();
-            (update.forkchoice_state, PayloadAttributes::from(attributes))
-        }};
-    }
-    let (version, (state, attributes)) = match &block[3..] {
-        "paris" => ("V1", json!(ForkchoiceUpdateParis)),
-        "shanghai" => ("V2", json!(ForkchoiceUpdateShanghai)),
-        "amsterdam" => ("V4", json!(ForkchoiceUpdateAmsterdam)),
-        _ => ("V3", json!(ForkchoiceUpdateCancun)),
-    };
-    let mut attributes = serde_json::to_value(attributes).unwrap();
-    attributes.as_object_mut().unwrap().retain(|_, value| !value.is_null());
-    let method = format!("engine_forkchoiceUpdated{version}");
-    (serde_json::json!({"method": method, "params": [state, attributes]}), ssz)
-}
-
-fn block_hash(new_payload: &Value) -> B256 {
-    new_payload["params"][0]["blockHash"].as_str().unwrap().parse().unwrap()
-}
-
-fn ok(body: impl Encode) -> Response<Bytes> {
-    answer(200, SSZ, body.as_ssz_bytes())
-}
-
-fn answer(status: u16, content_type: &str, body: impl Into<Bytes>) -> Response<Bytes> {
-    let mut response = Response::builder().status(status);
-    if !content_type.is_empty() {
-        response = response.header("content-type", content_type);
-    }
-    response.body(body.into()).unwrap()
-}
-
-fn problem(status: u16, name: &str) -> Response<Bytes> {
-    answer(status, PROBLEM, format!(r#"{{"type":"/engine-api/errors/{name}"}}"#))
-}
-
-fn status(
-    kind: PayloadStatusKind,
-    latest_valid_hash: Option<B256>,
-    error: Option<&str>,
-) -> PayloadStatus {
-    let error = error.map(|text| {
-        ValidationError::try_from(alloy_primitives::Bytes::copy_from_slice(text.as_bytes()))
-            .unwrap()
-    });
-    PayloadStatus {
-        status: kind,
-        latest_valid_hash: latest_valid_hash.into(),
-        validation_error: error.into(),
-    }
-}
-
-/// VALID of the request's own head.
-fn updated(request: &Value, payload_id: Option<[u8; 8]>) -> ForkchoiceUpdateResponse {
-    ForkchoiceUpdateResponse {
-        payload_status: status(PayloadStatusKind::Valid, Some(head_of(request)), None),
-        payload_id: payload_id.map(PayloadId::new).into(),
-    }
-}
-
-fn head_of(request: &Value) -> B256 {
-    request["params"][0]["headBlockHash"].as_str().unwrap().parse().unwrap()
-}
-
-fn result(step: Step) -> Value {
-    match step {
-        Step::Answer(Answer::Result(result)) => serde_json::from_slice(&result).unwrap(),
-        step => panic!("no result: {step:?}"),
-    }
-}
-
-fn error_code(step: Step) -> i64 {
-    match step {
-        Step::Answer(Answer::Error(error)) => error.code.0,
-        step => panic!("no error: {step:?}"),
-    }
-}
-
-fn relay(step: Step) -> RelayReason {
-    match step {
-        Step::Relay(reason) => reason,
-        step => panic!("no relay: {step:?}"),
-    }
-}
-
-fn again(step: Step) -> Exchange {
-    match step {
-        Step::Send(exchange) => *exchange,
-        step => panic!("not sent again: {step:?}"),
-    }
-}
-
-fn header<'a>(exchange: &'a Exchange, name: &str) -> &'a str {
-    exchange.request.headers().get(name).map_or("", |value| value.to_str().unwrap())
-}
-
-fn fork(exchange: &Exchange) -> &str {
-    header(exchange, "eth-execution-version")
-}
 
 const BLOCKS: [(&str, &str); 6] = [
     ("01-paris", "paris"),
@@ -663,7 +491,10 @@ fn size_02_a_body_over_the_els_limit_is_relayed() {
     let request = golden("12-osaka", "newPayload");
     let (_, exchange) = Scene::new().sent(&request);
     let bytes = exchange.request.body().len();
-    let limited = |limit| Scene { offer: Some(Offer::new(["osaka"], limit)), ..Scene::new() };
+    let limited = |payload_max_bytes| {
+        let limits = Limits { payload_max_bytes, ..Offer::of_forks(&[]).limits() };
+        Scene { offer: Some(Offer::new(["osaka"], limits)), ..Scene::new() }
+    };
     assert_eq!(limited(bytes - 1).relayed(&request).label(), "too_large");
     limited(bytes).sent(&request);
 }
