@@ -3,7 +3,7 @@
 
 use crate::{
     cl, el,
-    engine::{Network, Schedule},
+    engine::{Horizon, Network, Schedule},
     jwt::Secret,
     telemetry,
 };
@@ -65,14 +65,20 @@ pub struct Settings {
     )]
     pub jwt_secret: Option<Hidden>,
 
-    /// Genesis file with the fork schedule (geth, reth, ethrex, erigon, Besu or Nethermind form);
-    /// without it or --network the schedule is learned
+    /// Genesis file with the fork schedule (geth, reth, ethrex, erigon, Besu or Nethermind form), or
+    /// a CL's config.yaml; without it or --network the schedule is learned
     #[arg(long, value_name = "FILE", env = "ENGINE_SSZ_PROXY_GENESIS")]
     pub genesis: Option<PathBuf>,
 
     /// Public network whose fork schedule is built in: mainnet, sepolia or hoodi
     #[arg(long, value_name = "NAME", env = "ENGINE_SSZ_PROXY_NETWORK")]
     pub network: Option<String>,
+
+    /// Carries Bogota and its inclusion lists over REST-SSZ where the EL offers them; their shapes
+    /// may still change, so without this they are relayed
+    #[arg(long, env = "ENGINE_SSZ_PROXY_EXPERIMENTAL_BOGOTA")]
+    #[serde(default)]
+    pub experimental_bogota: bool,
 
     /// How to reach the EL: auto, h2c, http1 or json (no REST-SSZ at all) [default: auto]
     #[arg(long, value_name = "NAME", env = "ENGINE_SSZ_PROXY_TRANSPORT")]
@@ -169,6 +175,8 @@ pub struct Config {
     pub cl: cl::Config,
     /// The fork schedule, when it is given.
     pub schedule: Option<Schedule>,
+    /// Up to which fork calls are carried over REST-SSZ.
+    pub horizon: Horizon,
     /// How to log.
     pub log: Log,
 }
@@ -209,6 +217,7 @@ impl Settings {
             jwt_secret: self.jwt_secret.or(below.jwt_secret),
             genesis: self.genesis.or(below.genesis),
             network: self.network.or(below.network),
+            experimental_bogota: self.experimental_bogota || below.experimental_bogota,
             transport: self.transport.or(below.transport),
             body_limit: self.body_limit.or(below.body_limit),
             grace_period: self.grace_period.or(below.grace_period),
@@ -251,7 +260,8 @@ impl Settings {
         };
         telemetry::check_filter(&log.filter)
             .map_err(|error| invalid("log-level", format_args!("{:?}: {error}", log.filter)))?;
-        Ok(Config { listen: self.listen()?, el, cl, schedule: self.schedule()?, log })
+        let horizon = if self.experimental_bogota { Horizon::Bogota } else { Horizon::Specified };
+        Ok(Config { listen: self.listen()?, el, cl, schedule: self.schedule()?, horizon, log })
     }
 
     fn listen(&self) -> Result<SocketAddr, ConfigError> {

@@ -7,8 +7,8 @@ use crate::{
     cl::{self, Outcome},
     el::{self, El, Lane, Resend},
     engine::{
-        self, Context, Limits, ListedEndpoint, Memory, Method, Offer, Order, RelayReason, Replay,
-        Said, Schedule, Step,
+        self, Bounds, Context, Horizon, Limits, ListedEndpoint, Memory, Method, Offer, Order,
+        RelayReason, Replay, Said, Schedule, Step,
     },
     jsonrpc::{self, Incoming, Invalid, RawId, Reply, Request},
     telemetry::{Carried, First, OTHER, Tally},
@@ -59,9 +59,10 @@ impl cl::Handler for Proxy {
 }
 
 impl Proxy {
-    /// A sidecar in front of that EL; with a schedule, forks need not be learned.
-    pub fn new(el: El, schedule: Option<Schedule>) -> Self {
-        let memory = Memory::new(schedule);
+    /// A sidecar in front of that EL, with forks up to that horizon; with a schedule, they need not
+    /// be learned.
+    pub fn new(el: El, schedule: Option<Schedule>, horizon: Horizon) -> Self {
+        let memory = Memory::new(schedule).within(horizon);
         Self(Arc::new(Inner { el, memory, tally: Tally::default() }))
     }
 
@@ -83,6 +84,25 @@ impl Proxy {
     /// Forgets what belonged to an EL process that is gone. To be called when its surface changes.
     pub fn forget_process(&self) {
         self.0.memory.forget_process();
+    }
+
+    /// Asks the EL's JSON-RPC for its fork configuration (EIP-7910), which bounds what traffic has
+    /// not taught yet. Does nothing while there is no token that the EL would take; an EL without an
+    /// answer is no trouble, as no call depends on it.
+    pub async fn learn_schedule(&self) {
+        const QUESTION: &[u8] = br#"{"jsonrpc":"2.0","id":0,"method":"eth_config","params":[]}"#;
+        let Some(caller) = self.0.el.own_caller() else { return };
+        let answer = self.0.el.relay(Lane::Relay, &caller, Bytes::from_static(QUESTION)).await;
+        let bounds = match answer.map(Relayed::of) {
+            Ok(Relayed::Answer(_, body)) => {
+                outcome::result_of(&body).and_then(|result| Bounds::from_eth_config(&result))
+            }
+            _ => None,
+        };
+        match bounds {
+            Some(bounds) => self.0.memory.learn_bounds(&bounds),
+            None => tracing::debug!("the EL does not tell its fork schedule through eth_config"),
+        }
     }
 
     /// A batch in which nothing has a meaning here goes to the EL as it is; any other is taken
@@ -150,7 +170,7 @@ impl Proxy {
         let lane = lane_of(Order::of_name(method.name()));
         let surface = el.surface();
         let rest = surface.rest.as_ref().filter(|rest| serves(rest, method));
-        let offer = rest.map(offer_of);
+        let offer = rest.map(|rest| offer_of(rest, self.0.memory.horizon()));
         let context = Context { memory: &self.0.memory, offer: offer.as_ref() };
         let whom = Whom::Single(request.id.as_ref());
 
@@ -259,7 +279,7 @@ fn serves(rest: &el::Rest, method: Method) -> bool {
     }
 }
 
-fn offer_of(rest: &el::Rest) -> Offer {
+fn offer_of(rest: &el::Rest, horizon: Horizon) -> Offer {
     let capabilities = &rest.capabilities;
     let forks = capabilities.supported_forks.iter().map(String::as_str);
     let size = |limit| usize::try_from(limit).unwrap_or(usize::MAX);
@@ -268,7 +288,7 @@ fn offer_of(rest: &el::Rest) -> Offer {
         bodies_max: size(capabilities.limits.bodies_max_count),
         blobs_max: size(capabilities.limits.blobs_max),
     };
-    Offer::new(forks, limits)
+    Offer::within(horizon, forks, limits)
 }
 
 fn carried_over(rest: &el::Rest) -> Carried {

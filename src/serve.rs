@@ -4,11 +4,11 @@ use crate::{
     cl::{self, BindError},
     cli::refuse,
     config::Config,
-    el::{El, Reach},
+    el::{El, Reach, Surface},
     proxy::Proxy,
     telemetry,
 };
-use std::{io, net::SocketAddr, process::ExitCode};
+use std::{io, net::SocketAddr, process::ExitCode, sync::Arc};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::oneshot,
@@ -58,7 +58,7 @@ impl Sidecar {
     pub async fn start(config: Config) -> Result<Self, BindError> {
         let bound = cl::Server::bind(config.listen).await?;
         let address = bound.addr();
-        let proxy = Proxy::new(El::new(config.el), config.schedule);
+        let proxy = Proxy::new(El::new(config.el), config.schedule, config.horizon);
         tracing::info!(
             %address,
             version = env!("CARGO_PKG_VERSION"),
@@ -116,7 +116,22 @@ async fn watch_surface(proxy: Proxy) {
             }
         }
     };
-    tokio::join!(proxy.el().keep_surface(), forget);
+    tokio::join!(proxy.el().keep_surface(), forget, learn_schedule(&proxy));
+}
+
+/// Asks each EL process once for the schedule that nobody gave.
+async fn learn_schedule(proxy: &Proxy) {
+    let mut surfaces = proxy.el().surface_changed();
+    let mut asked = None;
+    while !proxy.knows_schedule() {
+        let is_new =
+            |surface: &Arc<Surface>| surface.reach == Reach::Up && Some(surface.epoch) != asked;
+        let Ok(epoch) = surfaces.wait_for(is_new).await.map(|surface| surface.epoch) else {
+            return;
+        };
+        asked = Some(epoch);
+        proxy.learn_schedule().await;
+    }
 }
 
 pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {

@@ -2,7 +2,7 @@
 
 use engine_ssz_proxy::wire::{Container, Fork, schema};
 
-const CONTAINERS: [&Container; 17] = [
+const CONTAINERS: [&Container; 20] = [
     schema::EXECUTION_PAYLOAD,
     schema::EXECUTION_PAYLOAD_ENVELOPE,
     schema::FORKCHOICE_STATE,
@@ -20,6 +20,9 @@ const CONTAINERS: [&Container; 17] = [
     schema::BLOBS_V2_RESPONSE,
     schema::BLOBS_V3_RESPONSE,
     schema::BLOBS_V4_RESPONSE,
+    schema::PAYLOAD_STATUS_V2,
+    schema::FORKCHOICE_UPDATE_RESPONSE_V2,
+    schema::INCLUSION_LIST_RESPONSE,
 ];
 
 /// Paths that lead somewhere in some container.

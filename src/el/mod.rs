@@ -125,6 +125,13 @@ impl El {
         self.0.tokens.note(caller);
     }
 
+    /// Who asks when the sidecar asks JSON-RPC something of its own: with [`Tokens::Borrow`] the
+    /// newest bearer seen. `None` while there is none that the EL would take.
+    pub fn own_caller(&self) -> Option<Caller> {
+        let bearer = self.0.tokens.for_probe()?;
+        Some(Caller { bearer: Some(bearer), traceparent: None })
+    }
+
     /// Takes the next place in the line of commands, now and not when first polled; resolves when
     /// all earlier turns are over.
     pub fn command_turn(&self) -> impl Future<Output = CommandTurn> + Send + use<> {

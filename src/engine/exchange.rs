@@ -1,6 +1,6 @@
 //! One request of the REST-SSZ Engine API, and the reading of its answer.
 
-use super::{Context, Memory, RelayReason, Version};
+use super::{Context, InclusionListPath, Memory, RelayReason, Version};
 use crate::wire::{Fork, Malformed};
 use bytes::Bytes;
 use http::{
@@ -61,6 +61,8 @@ pub(super) enum Endpoint {
     },
     /// `POST /blobs/vN`.
     Blobs(Version, Bytes),
+    /// `GET /inclusion-list`, under the EL's name for it.
+    InclusionList(Fork, InclusionListPath),
     /// `GET /identity`.
     Identity,
 }
@@ -85,6 +87,9 @@ impl Exchange {
             }
             Endpoint::Blobs(version, body) => {
                 (Verb::POST, format!("/blobs/{}", version.name()), None, body)
+            }
+            Endpoint::InclusionList(fork, path) => {
+                (Verb::GET, path.as_str().into(), Some(fork), Bytes::new())
             }
             Endpoint::Identity => (Verb::GET, "/identity".into(), None, Bytes::new()),
         };

@@ -1,4 +1,4 @@
-//! `engine_forkchoiceUpdatedV1` to `V4` → `POST /forkchoice`.
+//! `engine_forkchoiceUpdatedV1` to `V5` → `POST /forkchoice`.
 
 use super::{
     Answer, Build, Context, Exchange, Problem, ProblemKind, RelayReason, Replay, Step,
@@ -6,6 +6,7 @@ use super::{
     header_fork::{self, Certainty, HeaderFork},
     method::{Method, Version},
     params::{params, shapes, timestamp},
+    payload_status,
 };
 use crate::wire::{self, Fork, Source, schema};
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use http::Response;
 /// A forkchoice on its way to the EL.
 #[derive(Debug)]
 pub(super) struct Forkchoice {
+    version: Version,
     header: HeaderFork,
     body: Bytes,
     head: [u8; 32],
@@ -47,7 +49,7 @@ impl Forkchoice {
             _ => header_fork::of_head(method, head, parts.custody, context)?,
         };
         let body = Bytes::from(parts.to_ssz(header.fork)?);
-        let state = Self { header, body, head, build_at };
+        let state = Self { version, header, body, head, build_at };
         let exchange = state.exchange(context);
         Ok((state, exchange))
     }
@@ -72,10 +74,12 @@ impl Forkchoice {
 
     fn updated(&self, ssz: &[u8], context: Context<'_>) -> Result<Step, RelayReason> {
         let fork = self.header.fork;
-        let container = schema::FORKCHOICE_UPDATE_RESPONSE;
-        let result = wire::to_json(container, fork, ssz)?;
-        let status = |name| wire::field(container, fork, ssz, &["payloadStatus", name]);
-        let id = wire::field(container, fork, ssz, &["payloadId"]).unwrap_or_default();
+        let container = payload_status::container(Method::ForkchoiceUpdated(self.version));
+        let status = wire::field(container, fork, ssz, &["payloadStatus"]).unwrap_or_default();
+        let shape = payload_status::shape(status, fork);
+        let result = wire::to_json(container, shape, ssz)?;
+        let status = |name| wire::field(container, shape, ssz, &["payloadStatus", name]);
+        let id = wire::field(container, shape, ssz, &["payloadId"]).unwrap_or_default();
         let latest_valid = status("latestValidHash").unwrap_or_default();
         match status("status") {
             // paris.md, `engine_forkchoiceUpdatedV1`, points 2 and 8: VALID carries the head's own
@@ -136,11 +140,11 @@ impl<'a> Parts<'a> {
             (_, [state, attributes]) => {
                 Ok(Self { state, attributes: given(attributes), custody: None })
             }
-            (Version::V4, [state, attributes, custody]) => {
+            (Version::V4 | Version::V5, [state, attributes, custody]) => {
                 Ok(Self { state, attributes: given(attributes), custody: given(custody) })
             }
             _ => Err(RelayReason::ParamCount {
-                wanted: if version == Version::V4 { "1 to 3" } else { "1 or 2" },
+                wanted: if version >= Version::V4 { "1 to 3" } else { "1 or 2" },
                 got: params.len(),
             }),
         }

@@ -34,6 +34,9 @@ pub fn of_timestamp(
     let offer = context.offer.ok_or(RelayReason::NoRest)?;
     let known = context.memory.forks_at(timestamp);
     let possible: Vec<_> = shapes.iter().copied().filter(|fork| known.contains(fork)).collect();
+    if !shapes.iter().any(|fork| offer.has(*fork)) {
+        return Err(RelayReason::ForkNotOffered);
+    }
     if possible.is_empty() {
         return Err(RelayReason::ForkDisagrees { timestamp });
     }
@@ -53,7 +56,8 @@ pub fn of_timestamp(
 ///
 /// Any offered fork of the right shape is legal (refactor.md, "Stale-fork"); methods are used on
 /// heads of older forks, so the method version alone says only what shape the body may have.
-/// Custody columns fit only into the containers from Amsterdam on.
+/// Custody columns fit only into the containers from Amsterdam on, and the answer that V5 has is that
+/// of Bogota alone.
 pub fn of_head(
     method: Method,
     head: [u8; 32],
@@ -62,9 +66,12 @@ pub fn of_head(
 ) -> Result<HeaderFork, RelayReason> {
     let offer = context.offer.ok_or(RelayReason::NoRest)?;
     let newest = method.forks().last().copied().unwrap_or(Fork::Paris);
-    let permits = |fork: &Fork| {
-        *fork <= newest && offer.has(*fork) && (custody.is_none() || *fork >= Fork::Amsterdam)
+    let oldest = match custody {
+        _ if newest == Fork::Bogota => Fork::Bogota,
+        Some(_) => Fork::Amsterdam,
+        None => Fork::Paris,
     };
+    let permits = |fork: &Fork| (oldest..=newest).contains(fork) && offer.has(*fork);
     let fork = context
         .memory
         .block_fork(head)
@@ -101,7 +108,7 @@ mod tests {
     fn fork_01_the_timestamp_decides_where_a_method_spans_forks() {
         let memory = schedule();
         for (timestamp, fork) in [(3, Fork::Prague), (9, Fork::Prague), (10, Fork::Osaka)] {
-            let header = pick(&memory, &Fork::ALL, timestamp).unwrap();
+            let header = pick(&memory, &Fork::SPECIFIED, timestamp).unwrap();
             assert_eq!((header.fork, header.certainty), (fork, Certainty::Known));
             assert_eq!(header.sibling, None, "nothing to retry under a known schedule");
         }
@@ -110,7 +117,7 @@ mod tests {
     #[test]
     fn fork_01_a_timestamp_of_another_methods_fork_is_relayed() {
         for timestamp in [0, 2, 20] {
-            let reason = pick(&schedule(), &Fork::ALL, timestamp).unwrap_err();
+            let reason = pick(&schedule(), &Fork::SPECIFIED, timestamp).unwrap_err();
             assert!(matches!(reason, RelayReason::ForkDisagrees { .. }), "{timestamp}: {reason}");
         }
     }
@@ -118,7 +125,7 @@ mod tests {
     #[test]
     fn without_a_schedule_the_newest_offered_fork_goes_first_and_its_sibling_second() {
         let memory = Memory::new(None);
-        let header = pick(&memory, &Fork::ALL, 5).unwrap();
+        let header = pick(&memory, &Fork::SPECIFIED, 5).unwrap();
         assert_eq!(
             header,
             HeaderFork {
@@ -135,10 +142,10 @@ mod tests {
     fn without_a_schedule_the_era_last_seen_goes_first() {
         let memory = Memory::new(None);
         memory.learn(5, Fork::Prague);
-        let header = pick(&memory, &Fork::ALL, 6).unwrap();
+        let header = pick(&memory, &Fork::SPECIFIED, 6).unwrap();
         assert_eq!((header.fork, header.sibling), (Fork::Prague, Some(Fork::Osaka)));
         memory.learn(6, Fork::Osaka);
-        let header = pick(&memory, &Fork::ALL, 7).unwrap();
+        let header = pick(&memory, &Fork::SPECIFIED, 7).unwrap();
         assert_eq!((header.fork, header.sibling), (Fork::Osaka, None));
     }
 
@@ -161,7 +168,7 @@ mod tests {
 
     #[test]
     fn fork_03_without_attributes_any_offered_fork_of_the_methods_shape_will_do() {
-        let all = &Fork::ALL[..];
+        let all = &Fork::SPECIFIED[..];
         assert_eq!(head(Version::V1, None, all, None), Some(Fork::Paris));
         assert_eq!(head(Version::V3, None, all, None), Some(Fork::Osaka));
         assert_eq!(head(Version::V3, None, all, Some(Fork::Shanghai)), Some(Fork::Shanghai));
@@ -172,11 +179,11 @@ mod tests {
 
     #[test]
     fn a_newest_method_version_on_an_old_head_goes_under_the_heads_fork() {
-        let all = &Fork::ALL[..];
+        let all = &Fork::SPECIFIED[..];
         assert_eq!(head(Version::V4, None, all, Some(Fork::Paris)), Some(Fork::Paris));
-        assert_eq!(head(Version::V4, None, &Fork::ALL[..4], None), Some(Fork::Prague));
+        assert_eq!(head(Version::V4, None, &Fork::SPECIFIED[..4], None), Some(Fork::Prague));
         let custody = Some(&b"\"0x00\""[..]);
         assert_eq!(head(Version::V4, custody, all, Some(Fork::Paris)), Some(Fork::Amsterdam));
-        assert_eq!(head(Version::V4, custody, &Fork::ALL[..4], None), None);
+        assert_eq!(head(Version::V4, custody, &Fork::SPECIFIED[..4], None), None);
     }
 }

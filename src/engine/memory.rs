@@ -1,7 +1,7 @@
 //! What the sidecar remembers between calls. All of it may be lost without harm: each entry only
 //! saves a guess.
 
-use super::schedule::Schedule;
+use super::{Bounds, Horizon, InclusionListPath, schedule::Schedule};
 use crate::wire::Fork;
 use std::{
     collections::VecDeque,
@@ -17,16 +17,18 @@ const REMEMBERED: usize = 64;
 #[derive(Debug)]
 pub struct Memory {
     schedule: Option<Schedule>,
+    horizon: Horizon,
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    learned: Learned,
+    learned: Bounds,
     payload_ids: Recent<[u8; 8], Build>,
     blocks: Recent<[u8; 32], Fork>,
     client_version: Option<http::HeaderValue>,
     has_era_filter: bool,
+    inclusion_list_path: Option<InclusionListPath>,
 }
 
 /// A build that the EL was asked for.
@@ -38,16 +40,20 @@ pub struct Build {
     pub timestamp: u64,
 }
 
-/// What traffic proved of the schedule: the least and the greatest timestamp seen of each fork.
-#[derive(Debug, Default)]
-struct Learned {
-    eras: [Option<(u64, u64)>; Fork::ALL.len()],
-}
-
 impl Memory {
     /// An empty memory; with a schedule, timestamps need not be learned.
     pub fn new(schedule: Option<Schedule>) -> Self {
-        Self { schedule, inner: Mutex::default() }
+        Self { schedule, horizon: Horizon::default(), inner: Mutex::default() }
+    }
+
+    /// The same with forks up to that horizon.
+    pub fn within(self, horizon: Horizon) -> Self {
+        Self { horizon, ..self }
+    }
+
+    /// How far forks are known.
+    pub const fn horizon(&self) -> Horizon {
+        self.horizon
     }
 
     /// Whether the schedule was given, so that nothing needs to be learned.
@@ -58,14 +64,19 @@ impl Memory {
     /// The forks that a block of that timestamp can belong to, as far as is known. Several: nobody
     /// knows; never empty.
     pub fn forks_at(&self, timestamp: u64) -> RangeInclusive<Fork> {
+        let newest = self.horizon.newest();
         let fixed = match &self.schedule {
-            Some(schedule) => schedule.forks_at(timestamp),
-            None => Fork::Paris..=Fork::Amsterdam,
+            Some(schedule) => {
+                let fixed = schedule.forks_at(timestamp);
+                // Beyond the horizon time stands still.
+                (*fixed.start()).min(newest)..=(*fixed.end()).min(newest)
+            }
+            None => Fork::Paris..=newest,
         };
         if fixed.start() == fixed.end() {
             return fixed;
         }
-        let learned = self.lock().learned.forks_at(timestamp);
+        let learned = self.lock().learned.forks_at(timestamp, newest);
         let from = (*fixed.start()).max(*learned.start());
         let to = (*fixed.end()).min(*learned.end());
         if from <= to { from..=to } else { fixed }
@@ -76,6 +87,11 @@ impl Memory {
         if self.forks_at(timestamp) != (fork..=fork) {
             self.lock().learned.note(timestamp, fork);
         }
+    }
+
+    /// Notes what the EL itself said of the schedule.
+    pub fn learn_bounds(&self, bounds: &Bounds) {
+        self.lock().learned.add(bounds);
     }
 
     /// Notes which build an id belongs to (paris.md, `engine_forkchoiceUpdatedV1`, point 8).
@@ -108,12 +124,24 @@ impl Memory {
         self.lock().has_era_filter
     }
 
-    /// Forgets what belongs to one EL process: ids, blocks, and how it keeps to forks. Called when the EL came back.
+    /// Notes where the EL serves inclusion lists.
+    pub fn note_inclusion_list_path(&self, path: InclusionListPath) {
+        self.lock().inclusion_list_path = Some(path);
+    }
+
+    /// Where the EL was seen to serve inclusion lists.
+    pub fn inclusion_list_path(&self) -> Option<InclusionListPath> {
+        self.lock().inclusion_list_path
+    }
+
+    /// Forgets what belongs to one EL process: ids, blocks, how it keeps to forks, and its paths.
+    /// Called when the EL came back.
     pub fn forget_process(&self) {
         let mut inner = self.lock();
         inner.payload_ids = Recent::default();
         inner.blocks = Recent::default();
         inner.has_era_filter = false;
+        inner.inclusion_list_path = None;
     }
 
     /// Notes who the CL is, in the form of the `X-Engine-Client-Version` header.
@@ -129,25 +157,6 @@ impl Memory {
     /// A panic elsewhere leaves at worst an entry too few, so poison is no reason to stop.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Learned {
-    fn note(&mut self, timestamp: u64, fork: Fork) {
-        let era = &mut self.eras[fork as usize];
-        *era = Some(match *era {
-            None => (timestamp, timestamp),
-            Some((from, to)) => (from.min(timestamp), to.max(timestamp)),
-        });
-    }
-
-    fn forks_at(&self, timestamp: u64) -> RangeInclusive<Fork> {
-        let eras = || Fork::ALL.into_iter().zip(&self.eras);
-        let begun = eras().filter(|(_, era)| era.is_some_and(|(from, _)| from <= timestamp));
-        let not_over = eras().filter(|(_, era)| era.is_some_and(|(_, to)| to >= timestamp));
-        let from = begun.map(|(fork, _)| fork).max().unwrap_or(Fork::Paris);
-        let to = not_over.map(|(fork, _)| fork).min().unwrap_or(Fork::Amsterdam);
-        if from <= to { from..=to } else { Fork::Paris..=Fork::Amsterdam }
     }
 }
 
@@ -191,14 +200,6 @@ mod tests {
         assert_eq!(memory.forks_at(50), Fork::Prague..=Fork::Osaka);
         assert_eq!(memory.forks_at(60), Fork::Osaka..=Fork::Osaka);
         assert_eq!(memory.forks_at(70), Fork::Osaka..=Fork::Amsterdam);
-    }
-
-    #[test]
-    fn what_contradicts_itself_is_as_good_as_unknown() {
-        let memory = Memory::new(None);
-        memory.learn(40, Fork::Osaka);
-        memory.learn(60, Fork::Cancun);
-        assert_eq!(memory.forks_at(50), Fork::Paris..=Fork::Amsterdam);
     }
 
     #[test]

@@ -18,9 +18,9 @@ pub enum Version {
 /// `engine_` or not, is relayed untouched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// `engine_newPayloadV1` to `V5` → `POST /payloads`.
+    /// `engine_newPayloadV1` to `V6` → `POST /payloads`.
     NewPayload(Version),
-    /// `engine_forkchoiceUpdatedV1` to `V4` → `POST /forkchoice`.
+    /// `engine_forkchoiceUpdatedV1` to `V5` → `POST /forkchoice`.
     ForkchoiceUpdated(Version),
     /// `engine_getPayloadV1` to `V6` → `GET /payloads/{id}`.
     GetPayload(Version),
@@ -30,6 +30,8 @@ pub enum Method {
     BodiesByRange(Version),
     /// `engine_getBlobsV1` to `V4` → `POST /blobs/v1` to `v4`.
     Blobs(Version),
+    /// `engine_getInclusionListV1` → `GET /inclusion-list`.
+    InclusionList,
     /// `engine_getClientVersionV1` → `GET /identity`.
     ClientVersion,
     /// `engine_exchangeCapabilities`: the EL's own JSON-RPC answer, method names only.
@@ -64,7 +66,8 @@ pub enum ListedEndpoint {
 /// How calls of a method may run beside each other (common.md, "Message ordering").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// newPayload and forkchoiceUpdated: one at a time, in order of arrival.
+    /// newPayload, forkchoiceUpdated and the inclusion list on top of them: one at a time, in order
+    /// of arrival.
     Command,
     /// Reads of what is built or pooled, which a proposer waits for: beside everything else.
     Build,
@@ -92,16 +95,18 @@ impl Order {
 impl Method {
     /// Every method, for exhaustive tests and for the capabilities made up for an EL that has no
     /// JSON-RPC.
-    pub const ALL: [(&'static str, Self); 25] = [
+    pub const ALL: [(&'static str, Self); 28] = [
         ("engine_newPayloadV1", Self::NewPayload(Version::V1)),
         ("engine_newPayloadV2", Self::NewPayload(Version::V2)),
         ("engine_newPayloadV3", Self::NewPayload(Version::V3)),
         ("engine_newPayloadV4", Self::NewPayload(Version::V4)),
         ("engine_newPayloadV5", Self::NewPayload(Version::V5)),
+        ("engine_newPayloadV6", Self::NewPayload(Version::V6)),
         ("engine_forkchoiceUpdatedV1", Self::ForkchoiceUpdated(Version::V1)),
         ("engine_forkchoiceUpdatedV2", Self::ForkchoiceUpdated(Version::V2)),
         ("engine_forkchoiceUpdatedV3", Self::ForkchoiceUpdated(Version::V3)),
         ("engine_forkchoiceUpdatedV4", Self::ForkchoiceUpdated(Version::V4)),
+        ("engine_forkchoiceUpdatedV5", Self::ForkchoiceUpdated(Version::V5)),
         ("engine_getPayloadV1", Self::GetPayload(Version::V1)),
         ("engine_getPayloadV2", Self::GetPayload(Version::V2)),
         ("engine_getPayloadV3", Self::GetPayload(Version::V3)),
@@ -116,6 +121,7 @@ impl Method {
         ("engine_getBlobsV2", Self::Blobs(Version::V2)),
         ("engine_getBlobsV3", Self::Blobs(Version::V3)),
         ("engine_getBlobsV4", Self::Blobs(Version::V4)),
+        ("engine_getInclusionListV1", Self::InclusionList),
         ("engine_getClientVersionV1", Self::ClientVersion),
         ("engine_exchangeCapabilities", Self::ExchangeCapabilities),
     ];
@@ -138,6 +144,8 @@ impl Method {
             Self::ForkchoiceUpdated(_) => ListedEndpoint::ForkScoped("forkchoice"),
             Self::BodiesByHash(_) | Self::BodiesByRange(_) => ListedEndpoint::ForkScoped("bodies"),
             Self::Blobs(version) => ListedEndpoint::Blobs(version.name()),
+            // The ELs that serve inclusion lists do not list them: to offer Bogota says it.
+            Self::InclusionList => ListedEndpoint::Unscoped,
             Self::ClientVersion | Self::ExchangeCapabilities => ListedEndpoint::Unscoped,
         }
     }
@@ -147,7 +155,7 @@ impl Method {
     ///
     /// Empty for methods that have no fork.
     pub const fn forks(self) -> &'static [Fork] {
-        use Fork::{Amsterdam, Cancun, Osaka, Paris, Prague, Shanghai};
+        use Fork::{Amsterdam, Bogota, Cancun, Osaka, Paris, Prague, Shanghai};
         match self {
             Self::NewPayload(Version::V1)
             | Self::ForkchoiceUpdated(Version::V1)
@@ -160,9 +168,11 @@ impl Method {
             Self::ForkchoiceUpdated(Version::V3) => &[Cancun, Prague, Osaka],
             Self::GetPayload(Version::V4) => &[Prague],
             Self::GetPayload(Version::V5) => &[Osaka],
-            Self::NewPayload(Version::V5 | Version::V6)
-            | Self::ForkchoiceUpdated(_)
-            | Self::GetPayload(Version::V6) => &[Amsterdam],
+            Self::NewPayload(Version::V5) | Self::ForkchoiceUpdated(Version::V4) => &[Amsterdam],
+            Self::GetPayload(Version::V6) => &[Amsterdam, Bogota],
+            Self::NewPayload(Version::V6) | Self::ForkchoiceUpdated(_) | Self::InclusionList => {
+                &[Bogota]
+            }
             Self::BodiesByHash(_)
             | Self::BodiesByRange(_)
             | Self::Blobs(_)

@@ -4,23 +4,30 @@
 
 mod blobs;
 mod bodies;
+mod bounds;
 mod capabilities;
 mod client_version;
 mod exchange;
 mod forkchoice;
 mod get_payload;
 mod header_fork;
+mod horizon;
+mod inclusion_list;
 mod memory;
 mod method;
 mod new_payload;
 mod offer;
 mod params;
+mod payload_status;
 mod problem;
 mod relay;
 mod schedule;
 mod versioned_hashes;
 
+pub use bounds::Bounds;
 pub use exchange::{Exchange, Replay};
+pub use horizon::Horizon;
+pub use inclusion_list::InclusionListPath;
 pub use memory::{Build, Memory};
 pub use method::{ListedEndpoint, Method, Order, Version};
 pub use offer::{Limits, Offer};
@@ -94,6 +101,7 @@ enum State {
     BodiesByHash(bodies::BodiesByHash),
     BodiesByRange(bodies::BodiesByRange),
     Blobs(blobs::Blobs),
+    InclusionList(inclusion_list::InclusionList),
     ClientVersion,
     Capabilities,
     /// Relayed or answered: there is nothing more to say.
@@ -120,6 +128,8 @@ impl Call {
             }
             Method::Blobs(version) => blobs::Blobs::begin(version, params, context)
                 .map(|(state, exchange)| (State::Blobs(state), Step::send(exchange))),
+            Method::InclusionList => inclusion_list::InclusionList::begin(params, context)
+                .map(|(state, exchange)| (State::InclusionList(state), Step::send(exchange))),
             Method::ClientVersion => client_version::begin(params, context)
                 .map(|exchange| (State::ClientVersion, Step::send(exchange))),
             Method::ExchangeCapabilities => Ok((State::Capabilities, Step::Consult)),
@@ -139,6 +149,7 @@ impl Call {
             (State::BodiesByHash(state), Said::Rest(answer)) => state.resume(&answer, context),
             (State::BodiesByRange(state), Said::Rest(answer)) => state.resume(&answer, context),
             (State::Blobs(state), Said::Rest(answer)) => state.resume(&answer, context),
+            (State::InclusionList(state), Said::Rest(answer)) => state.resume(&answer, context),
             (State::ClientVersion, Said::Rest(answer)) => client_version::resume(&answer),
             (State::Capabilities, Said::JsonResult(result)) => {
                 Ok(Step::Answer(capabilities::of_json_rpc(result)))

@@ -1,4 +1,4 @@
-//! `engine_newPayloadV1` to `V5` → `POST /payloads`.
+//! `engine_newPayloadV1` to `V6` → `POST /payloads`.
 
 use super::{
     Answer, Context, Exchange, Problem, ProblemKind, RelayReason, Replay, Step,
@@ -6,6 +6,7 @@ use super::{
     header_fork::{self, Certainty, HeaderFork},
     method::{Method, Version},
     params::{params, shapes, timestamp},
+    payload_status,
     versioned_hashes::{self, Comparison},
 };
 use crate::wire::{self, Fork, Source, schema};
@@ -15,7 +16,13 @@ use http::Response;
 /// What the CL is told when the hashes it expects are not those of the payload. REST-SSZ has no
 /// field for them, so this is the one status that does not come from the EL (cancun.md,
 /// `engine_newPayloadV3`, point 2: at once, even while the EL syncs).
-const HASHES_DIFFER: &[u8] = br#"{"status":"INVALID","latestValidHash":null,"validationError":"the blob versioned hashes of the payload's transactions are not the expected ones"}"#;
+fn hashes_differ(version: Version) -> Bytes {
+    const MEMBERS: &str = r#""status":"INVALID","latestValidHash":null,"validationError":"the blob versioned hashes of the payload's transactions are not the expected ones""#;
+    Bytes::from(match version {
+        Version::V6 => format!(r#"{{{MEMBERS},"inclusionListSatisfied":null}}"#),
+        _ => format!("{{{MEMBERS}}}"),
+    })
+}
 
 /// More blobs than any payload can have (deneb, `MAX_BLOB_COMMITMENTS_PER_BLOCK`).
 const MAX_VERSIONED_HASHES: usize = 4096;
@@ -23,6 +30,7 @@ const MAX_VERSIONED_HASHES: usize = 4096;
 /// A payload on its way to the EL.
 #[derive(Debug)]
 pub(super) struct NewPayload {
+    version: Version,
     header: HeaderFork,
     body: Bytes,
     block_hash: [u8; 32],
@@ -53,12 +61,11 @@ impl NewPayload {
         if let Some(expected) = expected_hashes
             && compare_hashes(expected, header.fork, &body)? == Comparison::Different
         {
-            let answer = Answer::Result(Bytes::from_static(HASHES_DIFFER));
-            return Ok((None, Step::Answer(answer)));
+            return Ok((None, Step::Answer(Answer::Result(hashes_differ(version)))));
         }
         let block_hash = payload_field(header.fork, &body, "blockHash");
         let block_hash = block_hash.and_then(|hash| hash.try_into().ok()).unwrap_or_default();
-        let state = Self { header, body, block_hash, timestamp };
+        let state = Self { version, header, body, block_hash, timestamp };
         let exchange = state.exchange(context);
         Ok((Some(state), Step::send(exchange)))
     }
@@ -81,8 +88,10 @@ impl NewPayload {
 
     fn status(&self, ssz: &[u8], context: Context<'_>) -> Result<Step, RelayReason> {
         let fork = self.header.fork;
-        let result = wire::to_json(schema::PAYLOAD_STATUS, fork, ssz)?;
-        let field = |name| wire::field(schema::PAYLOAD_STATUS, fork, ssz, &[name]);
+        let container = payload_status::container(Method::NewPayload(self.version));
+        let shape = payload_status::shape(ssz, fork);
+        let result = wire::to_json(container, shape, ssz)?;
+        let field = |name| wire::field(container, shape, ssz, &[name]);
         let latest_valid = field("latestValidHash").unwrap_or_default();
         match field("status") {
             // paris.md, "Payload validation": VALID carries the block's own hash, INVALID an
@@ -144,11 +153,16 @@ fn split<'a>(version: Version, params: &[&'a [u8]]) -> Result<Parts<'a>, RelayRe
         (Version::V4 | Version::V5, &[payload, hashes, root, requests]) => {
             Ok((payload, Some(hashes), vec![payload, root, requests]))
         }
+        // Drafts of Bogota have had more: another number is another shape.
+        (Version::V6, &[payload, hashes, root, requests, inclusion_list]) => {
+            Ok((payload, Some(hashes), vec![payload, root, requests, inclusion_list]))
+        }
         _ => Err(RelayReason::ParamCount {
             wanted: match version {
                 Version::V1 | Version::V2 => "1",
                 Version::V3 => "3",
-                _ => "4",
+                Version::V4 | Version::V5 => "4",
+                Version::V6 => "5",
             },
             got: params.len(),
         }),

@@ -1,5 +1,6 @@
 //! What the EL at hand offers over REST-SSZ, in the terms of the translation.
 
+use super::Horizon;
 use crate::wire::Fork;
 
 /// The part of `GET /capabilities` that decides whether and how a call can be carried
@@ -22,9 +23,20 @@ pub struct Limits {
 }
 
 impl Offer {
-    /// Reads the names in `supported_forks`; names of forks unknown here are left out.
+    /// Reads the names in `supported_forks`; names of forks unknown here, and of those beyond the
+    /// specification, are left out.
     pub fn new<'a>(supported_forks: impl IntoIterator<Item = &'a str>, limits: Limits) -> Self {
-        let mut forks: Vec<_> = supported_forks.into_iter().filter_map(Fork::from_name).collect();
+        Self::within(Horizon::Specified, supported_forks, limits)
+    }
+
+    /// The same up to that horizon.
+    pub fn within<'a>(
+        horizon: Horizon,
+        supported_forks: impl IntoIterator<Item = &'a str>,
+        limits: Limits,
+    ) -> Self {
+        let known = supported_forks.into_iter().filter_map(Fork::from_name);
+        let mut forks: Vec<_> = known.filter(|fork| *fork <= horizon.newest()).collect();
         forks.sort_unstable();
         forks.dedup();
         Self { forks, limits }
@@ -59,10 +71,10 @@ mod tests {
 
     #[test]
     fn life_09_unknown_forks_are_left_out() {
-        let offer = Offer::new(
-            ["osaka", "bogota", "paris", "Osaka", "osaka"],
-            Offer::of_forks(&[]).limits(),
-        );
-        assert_eq!(offer.forks(), [Fork::Paris, Fork::Osaka]);
+        let names = ["osaka", "bogota", "paris", "Osaka", "osaka", "paisley"];
+        let limits = Offer::of_forks(&[]).limits();
+        assert_eq!(Offer::new(names, limits).forks(), [Fork::Paris, Fork::Osaka]);
+        let wider = Offer::within(Horizon::Bogota, names, limits);
+        assert_eq!(wider.forks(), [Fork::Paris, Fork::Osaka, Fork::Bogota]);
     }
 }

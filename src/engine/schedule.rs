@@ -1,5 +1,8 @@
 //! Which fork a timestamp belongs to.
 
+mod config_yaml;
+mod genesis;
+
 use crate::wire::Fork;
 use serde::Deserialize;
 use std::ops::RangeInclusive;
@@ -47,7 +50,19 @@ pub enum ScheduleError {
          object with `params`)"
     )]
     UnknownForm,
-    /// A fork time is not a number.
+    /// Neither JSON nor a CL's configuration.
+    #[error("neither JSON nor a CL's config.yaml: {0}")]
+    NotYaml(String),
+    /// A CL's configuration without what times are reckoned from.
+    #[error("the CL's config.yaml has no `{name}`")]
+    Missing {
+        /// The key.
+        name: &'static str,
+    },
+    /// A CL's configuration of a preset whose epochs are of unknown length.
+    #[error("`PRESET_BASE` is {0:?}: mainnet, minimal and gnosis are known")]
+    UnknownPreset(String),
+    /// A fork time is not a number, or out of all proportion.
     #[error("`{name}` is not a number of seconds")]
     BadTime {
         /// Member name as the file has it.
@@ -67,45 +82,18 @@ pub enum ScheduleError {
     },
 }
 
-/// geth, reth, ethrex, erigon and Besu name the time by the fork.
-const GETH_TIMES: [(&str, Fork); 5] = [
-    ("shanghaiTime", Fork::Shanghai),
-    ("cancunTime", Fork::Cancun),
-    ("pragueTime", Fork::Prague),
-    ("osakaTime", Fork::Osaka),
-    ("amsterdamTime", Fork::Amsterdam),
-];
-
-/// Nethermind names it by an EIP that the fork brought.
-const NETHERMIND_TIMES: [(&str, Fork); 6] = [
-    ("eip4895TransitionTimestamp", Fork::Shanghai),
-    ("eip4844TransitionTimestamp", Fork::Cancun),
-    ("eip7702TransitionTimestamp", Fork::Prague),
-    ("eip6110TransitionTimestamp", Fork::Prague),
-    ("eip7594TransitionTimestamp", Fork::Osaka),
-    ("eip7928TransitionTimestamp", Fork::Amsterdam),
-];
-
 impl Schedule {
-    /// Reads a genesis file of geth's, Besu's or Nethermind's form.
+    /// Reads a genesis file of geth's, Besu's or Nethermind's form, or the `config.yaml` of a CL.
     ///
     /// # Errors
     /// When the text is none of the forms, or its times are no schedule.
     pub fn from_genesis(text: &str) -> Result<Self, ScheduleError> {
-        let genesis: serde_json::Value = serde_json::from_str(text)?;
-        let (times, names): (_, &[(&'static str, Fork)]) =
-            match (&genesis["config"], &genesis["params"]) {
-                (config @ serde_json::Value::Object(_), _) => (config, &GETH_TIMES),
-                (_, params @ serde_json::Value::Object(_)) => (params, &NETHERMIND_TIMES),
-                _ => return Err(ScheduleError::UnknownForm),
-            };
+        let later = match text.trim_start().as_bytes().first() {
+            Some(b'{' | b'[') => genesis::activations(text)?,
+            _ => config_yaml::activations(text)?,
+        };
         let mut activations = vec![(0, Fork::Paris)];
-        for (name, fork) in names.iter().copied() {
-            let known = activations.iter().any(|(_, seen)| *seen == fork);
-            if let (Some(value), false) = (times.get(name).filter(|v| !v.is_null()), known) {
-                activations.push((seconds(value).ok_or(ScheduleError::BadTime { name })?, fork));
-            }
-        }
+        activations.extend(later);
         Self::new(activations, End::Closed)
     }
 
@@ -153,24 +141,12 @@ impl Schedule {
         let active = self.activations.iter().rposition(|(from, _)| *from <= timestamp);
         let fork = active.map_or(Fork::Paris, |at| self.activations[at].1);
         let last = active.is_some_and(|at| at + 1 == self.activations.len());
-        if last && self.end == End::Open { fork..=Fork::Amsterdam } else { fork..=fork }
+        if last && self.end == End::Open { fork..=Fork::Bogota } else { fork..=fork }
     }
 
     /// The entries, oldest first.
     pub fn activations(&self) -> &[(u64, Fork)] {
         &self.activations
-    }
-}
-
-/// A JSON number, a decimal string or a `0x` string.
-fn seconds(value: &serde_json::Value) -> Option<u64> {
-    if let Some(number) = value.as_u64() {
-        return Some(number);
-    }
-    let text = value.as_str()?;
-    match text.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
     }
 }
 
@@ -235,7 +211,7 @@ mod tests {
         let mainnet = Schedule::of_network(Network::Mainnet);
         assert_eq!(mainnet.forks_at(1_746_612_310), Fork::Cancun..=Fork::Cancun);
         assert_eq!(mainnet.forks_at(1_746_612_311), Fork::Prague..=Fork::Prague);
-        assert_eq!(mainnet.forks_at(1_764_798_551), Fork::Osaka..=Fork::Amsterdam);
+        assert_eq!(mainnet.forks_at(1_764_798_551), Fork::Osaka..=Fork::Bogota);
         assert_eq!(
             Schedule::of_network(Network::Hoodi).forks_at(1_742_213_400),
             Fork::Cancun..=Fork::Cancun

@@ -156,21 +156,29 @@ pub fn decode(
 
 impl Shape {
     fn of(method: &str) -> Option<Self> {
+        use Fork::{Amsterdam, Bogota};
         let shape = |container, forks| Self {
             container,
             forks,
             part: Part::Whole,
             no_content: NoContent::Illegal,
         };
-        let all = &Fork::ALL[..];
+        let all = &Fork::SPECIFIED[..];
         let built = || {
             let forks = Method::from_name(method).map_or(&[][..], Method::forks);
             shape(schema::BUILT_PAYLOAD, forks)
         };
+        // ELs differ in which of the two they answer with.
+        let with_or_without_list = &[Amsterdam, Bogota];
         Some(match method.strip_prefix("engine_")? {
             "newPayloadV1" | "newPayloadV2" | "newPayloadV3" | "newPayloadV4" | "newPayloadV5" => {
                 shape(schema::PAYLOAD_STATUS, all)
             }
+            "newPayloadV6" => shape(schema::PAYLOAD_STATUS_V2, with_or_without_list),
+            "forkchoiceUpdatedV5" => {
+                shape(schema::FORKCHOICE_UPDATE_RESPONSE_V2, with_or_without_list)
+            }
+            "getInclusionListV1" => shape(schema::INCLUSION_LIST_RESPONSE, &[Bogota]),
             "forkchoiceUpdatedV1"
             | "forkchoiceUpdatedV2"
             | "forkchoiceUpdatedV3"

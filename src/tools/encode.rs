@@ -3,7 +3,9 @@
 use crate::{
     cli::refuse,
     config::read_schedule,
-    engine::{Answer, Call, Context, Exchange, Memory, Method, Network, Offer, Schedule, Step},
+    engine::{
+        Answer, Call, Context, Exchange, Horizon, Memory, Method, Network, Offer, Schedule, Step,
+    },
     jsonrpc::{self, Incoming, Request},
     wire::Fork,
 };
@@ -33,7 +35,8 @@ pub struct Arguments {
     /// Public network whose fork schedule is built in
     #[arg(long, value_name = "NAME", value_enum)]
     network: Option<Network>,
-    /// Fork header to use where the method version spans forks of one shape
+    /// Fork header to use where the method version spans forks of one shape; bogota asks for its
+    /// experimental shapes
     #[arg(long, value_name = "NAME", value_parser = fork)]
     fork: Option<Fork>,
 }
@@ -84,8 +87,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-/// Translates one JSON-RPC request as the sidecar would for an EL that offers every fork, or only
-/// the one given.
+/// Translates one JSON-RPC request as the sidecar would for an EL that offers every fork of the
+/// specification, or only the one given.
 ///
 /// # Errors
 /// When the text is not one JSON-RPC request.
@@ -101,10 +104,14 @@ pub fn encode(
             request.method.as_str()
         )));
     };
-    let memory = Memory::new(schedule);
+    let horizon = match fork {
+        Some(Fork::Bogota) => Horizon::Bogota,
+        _ => Horizon::Specified,
+    };
+    let memory = Memory::new(schedule).within(horizon);
     let offer = match fork {
         Some(fork) => Offer::of_forks(&[fork]),
-        None => Offer::of_forks(&Fork::ALL),
+        None => Offer::of_forks(&Fork::SPECIFIED),
     };
     let context = Context { memory: &memory, offer: Some(&offer) };
     let (_, step) = Call::begin(method, request.params.as_deref(), context);

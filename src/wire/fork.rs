@@ -20,11 +20,25 @@ pub enum Fork {
     Osaka,
     /// Block access lists (EIP-7928) and the slot number.
     Amsterdam,
+    /// Inclusion lists (EIP-7805). Experimental: the REST-SSZ specification does not have it yet.
+    Bogota,
 }
 
 impl Fork {
-    /// Every fork, oldest first.
-    pub const ALL: [Self; 6] =
+    /// Every fork known here, oldest first.
+    pub const ALL: [Self; 7] = [
+        Self::Paris,
+        Self::Shanghai,
+        Self::Cancun,
+        Self::Prague,
+        Self::Osaka,
+        Self::Amsterdam,
+        Self::Bogota,
+    ];
+
+    /// The forks that the REST-SSZ specification defines, oldest first; the others may change shape
+    /// and are carried on request only.
+    pub const SPECIFIED: [Self; 6] =
         [Self::Paris, Self::Shanghai, Self::Cancun, Self::Prague, Self::Osaka, Self::Amsterdam];
 
     /// The lower-case name, as the `Eth-Execution-Version` header carries it.
@@ -36,6 +50,7 @@ impl Fork {
             Self::Prague => "prague",
             Self::Osaka => "osaka",
             Self::Amsterdam => "amsterdam",
+            Self::Bogota => "bogota",
         }
     }
 

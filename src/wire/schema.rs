@@ -1,11 +1,14 @@
 //! The schema table: every container of the REST-SSZ Engine API, Paris to Amsterdam, once, in SSZ
 //! order (refactor-ssz.md). Adding a fork is adding rows.
 //!
+//! The rows of Bogota are those that the ELs with inclusion lists agree on; refactor-ssz.md does not
+//! have them yet.
+//!
 //! Names in JSON are those of the Engine API's structures; where a container stands for positional
 //! parameters, whose names are not on the wire, they are the camel case of the SSZ names.
 
 use super::container::{Container, Field, Kind, List, Order, Rule, Shown};
-use super::fork::Fork::{Amsterdam, Cancun, Osaka, Prague, Shanghai};
+use super::fork::Fork::{Amsterdam, Bogota, Cancun, Osaka, Prague, Shanghai};
 
 /// `MAX_BODIES_REQUEST`: hashes or blocks in one bodies request.
 pub const MAX_BODIES_REQUEST: usize = 32;
@@ -27,6 +30,8 @@ const MAX_BAL_BYTES: usize = MAX_BYTES_PER_TX;
 const MAX_EXECUTION_REQUESTS_PER_PAYLOAD: usize = 256;
 const MAX_BYTES_PER_EXECUTION_REQUEST: usize = MAX_BYTES_PER_TX;
 const MAX_ERROR_BYTES: usize = 1024;
+/// bogota.md: the bytes of all transactions of one list together, none of them empty.
+const MAX_BYTES_PER_INCLUSION_LIST: usize = 8192;
 
 const HASH: Kind = Kind::Data(32);
 const ADDRESS: Kind = Kind::Data(20);
@@ -97,10 +102,15 @@ pub const EXECUTION_PAYLOAD_ENVELOPE: &Container = &Container::new(
         Field::new("payload", "payload", Kind::Container(EXECUTION_PAYLOAD)),
         Field::new("parent_beacon_block_root", "parentBeaconBlockRoot", HASH).since(Cancun),
         Field::new("execution_requests", "executionRequests", SUBMITTED_REQUESTS).since(Prague),
+        INCLUSION_LIST_TRANSACTIONS,
     ],
 );
+/// The lists of a whole committee, merged by the CL.
+const INCLUSION_LIST_TRANSACTIONS: Field =
+    Field::new("inclusion_list_transactions", "inclusionListTransactions", TRANSACTIONS)
+        .since(Bogota);
 
-/// `PayloadAttributes`; JSON: PayloadAttributesV1 to V4.
+/// `PayloadAttributes`; JSON: PayloadAttributesV1 to V5.
 pub const PAYLOAD_ATTRIBUTES: &Container = &Container::new(
     "PayloadAttributes",
     &[
@@ -111,6 +121,7 @@ pub const PAYLOAD_ATTRIBUTES: &Container = &Container::new(
         Field::new("parent_beacon_block_root", "parentBeaconBlockRoot", HASH).since(Cancun),
         Field::new("slot_number", "slotNumber", Kind::U64).since(Amsterdam),
         Field::new("target_gas_limit", "targetGasLimit", Kind::U64).since(Amsterdam),
+        INCLUSION_LIST_TRANSACTIONS,
     ],
 );
 
@@ -175,17 +186,35 @@ pub const BUILT_PAYLOAD: &Container = &Container::new(
 pub const PAYLOAD_STATUS: &Container =
     &Container::new("PayloadStatus", &payload_status(PAYLOAD_STATUSES));
 
+/// `PayloadStatus`, the answer of `POST /payloads` from Bogota on; JSON: PayloadStatusV2, with
+/// `inclusionListSatisfied` as `null` where the SSZ is that of an older fork.
+pub const PAYLOAD_STATUS_V2: &Container =
+    &Container::new("PayloadStatus", &payload_status_v2(PAYLOAD_STATUSES));
+
 /// `ForkchoiceUpdateResponse`, the answer of `POST /forkchoice`; JSON: the result of
-/// `engine_forkchoiceUpdated`.
+/// `engine_forkchoiceUpdatedV1` to `V4`.
 pub const FORKCHOICE_UPDATE_RESPONSE: &Container = &Container::new(
     "ForkchoiceUpdateResponse",
-    &[
-        Field::new("payload_status", "payloadStatus", Kind::Container(FORKCHOICE_PAYLOAD_STATUS)),
-        Field::new("payload_id", "payloadId", Kind::Optional(&BYTES8)),
-    ],
+    &forkchoice_update_response(FORKCHOICE_PAYLOAD_STATUS),
 );
 const FORKCHOICE_PAYLOAD_STATUS: &Container =
     &Container::new("PayloadStatus", &payload_status(FORKCHOICE_STATUSES));
+
+/// `ForkchoiceUpdateResponse` from Bogota on; JSON: the result of `engine_forkchoiceUpdatedV5`, with
+/// `inclusionListSatisfied` as `null` where the SSZ is that of an older fork.
+pub const FORKCHOICE_UPDATE_RESPONSE_V2: &Container = &Container::new(
+    "ForkchoiceUpdateResponse",
+    &forkchoice_update_response(FORKCHOICE_PAYLOAD_STATUS_V2),
+);
+const FORKCHOICE_PAYLOAD_STATUS_V2: &Container =
+    &Container::new("PayloadStatus", &payload_status_v2(FORKCHOICE_STATUSES));
+
+const fn forkchoice_update_response(payload_status: &'static Container) -> [Field; 2] {
+    [
+        Field::new("payload_status", "payloadStatus", Kind::Container(payload_status)),
+        Field::new("payload_id", "payloadId", Kind::Optional(&BYTES8)),
+    ]
+}
 
 const fn payload_status(statuses: &'static [&'static str]) -> [Field; 3] {
     [
@@ -198,6 +227,24 @@ const fn payload_status(statuses: &'static [&'static str]) -> [Field; 3] {
         ),
     ]
 }
+
+const fn payload_status_v2(statuses: &'static [&'static str]) -> [Field; 4] {
+    let [status, latest_valid_hash, validation_error] = payload_status(statuses);
+    let satisfied = Kind::Optional(&Kind::Boolean);
+    let satisfied = Field::new("inclusion_list_satisfied", "inclusionListSatisfied", satisfied);
+    let satisfied = satisfied.since(Bogota).shown(Shown::Always);
+    [status, latest_valid_hash, validation_error, satisfied]
+}
+
+/// `InclusionListResponse`, the answer of `GET /inclusion-list`; JSON: the array that is the result
+/// of `engine_getInclusionListV1`.
+pub const INCLUSION_LIST_RESPONSE: &Container = &Container::new(
+    "InclusionListResponse",
+    &[Field::new("transactions", "transactions", Kind::List(&INCLUSION_LIST))],
+)
+.bare();
+const INCLUSION_LIST: List =
+    List::up_to(MAX_BYTES_PER_INCLUSION_LIST, Kind::Bytes(MAX_BYTES_PER_INCLUSION_LIST));
 
 /// `BodiesByHashRequest`, the request of `POST /bodies/hash`; JSON: the parameter of
 /// `engine_getPayloadBodiesByHash`.

@@ -3,5 +3,6 @@
 
 mod blobs;
 mod bodies;
+mod bogota;
 mod calls;
 mod support;

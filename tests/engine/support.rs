@@ -31,7 +31,7 @@ pub struct Scene {
 
 impl Scene {
     pub fn new() -> Self {
-        Self { memory: Memory::new(None), offer: Some(Offer::of_forks(&Fork::ALL)) }
+        Self { memory: Memory::new(None), offer: Some(Offer::of_forks(&Fork::SPECIFIED)) }
     }
 
     pub fn scheduled() -> Self {

@@ -16,7 +16,7 @@ use alloy_rpc_types_engine::ssz_engine_types::*;
 use differences::{Dispute, explain};
 use draw::Draw;
 use engine_ssz_proxy::wire::{Container, Fork, Source, check, schema, to_json, to_ssz};
-use oracle::{Blobs, BodiesV1, BodiesV2, Oracle};
+use oracle::{Blobs, BodiesV1, BodiesV2, Oracle, bogota};
 use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::sample::select;
@@ -151,6 +151,7 @@ agreements! {
         payload_prague: Prague ExecutionPayloadPrague,
         payload_osaka: Osaka ExecutionPayloadOsaka,
         payload_amsterdam: Amsterdam ExecutionPayloadAmsterdam,
+        payload_bogota: Bogota ExecutionPayloadAmsterdam,
     }
     EXECUTION_PAYLOAD_ENVELOPE {
         envelope_paris: Paris ExecutionPayloadEnvelopeParis,
@@ -159,6 +160,7 @@ agreements! {
         envelope_prague: Prague ExecutionPayloadEnvelopePrague,
         envelope_osaka: Osaka ExecutionPayloadEnvelopeOsaka,
         envelope_amsterdam: Amsterdam ExecutionPayloadEnvelopeAmsterdam,
+        envelope_bogota: Bogota bogota::Envelope,
     }
     PAYLOAD_ATTRIBUTES {
         attributes_paris: Paris PayloadAttributesParis,
@@ -167,6 +169,7 @@ agreements! {
         attributes_prague: Prague PayloadAttributesPrague,
         attributes_osaka: Osaka PayloadAttributesOsaka,
         attributes_amsterdam: Amsterdam PayloadAttributesAmsterdam,
+        attributes_bogota: Bogota bogota::Attributes,
     }
     FORKCHOICE_UPDATE {
         update_paris: Paris ForkchoiceUpdateParis,
@@ -175,6 +178,7 @@ agreements! {
         update_prague: Prague ForkchoiceUpdatePrague,
         update_osaka: Osaka ForkchoiceUpdateOsaka,
         update_amsterdam: Amsterdam ForkchoiceUpdateAmsterdam,
+        update_bogota: Bogota bogota::Update,
     }
     BUILT_PAYLOAD {
         built_paris: Paris BuiltPayloadParis,
@@ -183,6 +187,7 @@ agreements! {
         built_prague: Prague BuiltPayloadPrague,
         built_osaka: Osaka BuiltPayloadOsaka,
         built_amsterdam: Amsterdam BuiltPayloadAmsterdam,
+        built_bogota: Bogota BuiltPayloadAmsterdam,
     }
     BODIES_RESPONSE_V1 {
         bodies_v1_paris: Paris BodiesV1<ExecutionPayloadBodyParis>,
@@ -191,6 +196,7 @@ agreements! {
         bodies_v1_prague: Prague BodiesV1<ExecutionPayloadBodyPrague>,
         bodies_v1_osaka: Osaka BodiesV1<ExecutionPayloadBodyOsaka>,
         bodies_v1_amsterdam: Amsterdam BodiesV1<ExecutionPayloadBodyAmsterdam>,
+        bodies_v1_bogota: Bogota BodiesV1<ExecutionPayloadBodyAmsterdam>,
     }
     BODIES_RESPONSE_V2 {
         bodies_v2_paris: Paris BodiesV2<ExecutionPayloadBodyParis>,
@@ -199,6 +205,16 @@ agreements! {
         bodies_v2_prague: Prague BodiesV2<ExecutionPayloadBodyPrague>,
         bodies_v2_osaka: Osaka BodiesV2<ExecutionPayloadBodyOsaka>,
         bodies_v2_amsterdam: Amsterdam BodiesV2<ExecutionPayloadBodyAmsterdam>,
+        bodies_v2_bogota: Bogota BodiesV2<ExecutionPayloadBodyAmsterdam>,
+    }
+    PAYLOAD_STATUS_V2 {
+        status_bogota: Bogota bogota::Status,
+    }
+    FORKCHOICE_UPDATE_RESPONSE_V2 {
+        updated_bogota: Bogota bogota::Updated,
+    }
+    INCLUSION_LIST_RESPONSE {
+        inclusion_list_bogota: Bogota bogota::InclusionList,
     }
 }
 

@@ -67,6 +67,7 @@ macro_rules! inner_ssz {
 // Below the macros they use.
 mod blobs;
 mod bodies;
+pub mod bogota;
 mod forkchoice;
 mod payload;
 mod requests;
