@@ -1,5 +1,6 @@
 //! The way of one call, top to bottom. The only file that knows all the rooms.
 
+mod dialects;
 mod outcome;
 mod trip;
 
@@ -8,12 +9,13 @@ use crate::{
     el::{self, El, Lane, Resend},
     engine::{
         self, Bounds, Context, Horizon, Limits, ListedEndpoint, Memory, Method, Offer, Order,
-        RelayReason, Replay, Said, Schedule, Step,
+        RelayReason, Replay, RestEndpoint, Said, Schedule, Step, Verdict,
     },
     jsonrpc::{self, Incoming, Invalid, RawId, Reply, Request},
     telemetry::{Carried, First, OTHER, Tally},
 };
 use bytes::Bytes;
+use dialects::Dialects;
 use outcome::{Relayed, Whom};
 use std::sync::Arc;
 use trip::Trip;
@@ -26,6 +28,7 @@ pub struct Proxy(Arc<Inner>);
 struct Inner {
     el: El,
     memory: Memory,
+    dialects: Dialects,
     tally: Tally,
 }
 
@@ -63,7 +66,8 @@ impl Proxy {
     /// be learned.
     pub fn new(el: El, schedule: Option<Schedule>, horizon: Horizon) -> Self {
         let memory = Memory::new(schedule).within(horizon);
-        Self(Arc::new(Inner { el, memory, tally: Tally::default() }))
+        let (dialects, tally) = (Dialects::default(), Tally::default());
+        Self(Arc::new(Inner { el, memory, dialects, tally }))
     }
 
     /// The door to the EL.
@@ -174,6 +178,13 @@ impl Proxy {
         let context = Context { memory: &self.0.memory, offer: offer.as_ref() };
         let whom = Whom::Single(request.id.as_ref());
 
+        let deviates = |endpoint| self.0.dialects.has(surface.epoch, endpoint);
+        if method.rest_endpoint().is_some_and(deviates) {
+            let reason = RelayReason::EndpointDeviates;
+            self.note_relay(method, &reason);
+            let relayed = self.relay(lane, request.raw.clone(), caller, trip).await;
+            return outcome::of_relayed(relayed, whom, Some(&reason));
+        }
         let (mut call, mut step) = engine::Call::begin(method, request.params.as_deref(), context);
         loop {
             let said = match step {
@@ -181,6 +192,9 @@ impl Proxy {
                 Step::Relay(reason) => {
                     self.note_relay(method, &reason);
                     let relayed = self.relay(lane, request.raw.clone(), caller, trip).await;
+                    if let Some(endpoint) = method.rest_endpoint() {
+                        self.judge(surface.epoch, endpoint, &reason, &relayed);
+                    }
                     return outcome::of_relayed(relayed, whom, Some(&reason));
                 }
                 Step::Send(exchange) => {
@@ -229,7 +243,9 @@ impl Proxy {
     fn note_relay(&self, method: Method, reason: &RelayReason) {
         let method = method.name();
         let first = self.0.tally.relayed(method, reason.label());
-        if first == First::Yes && reason.is_fault_of_el() {
+        // A deviation has a line of its own.
+        let is_one_off = reason.is_fault_of_el() && reason.verdict() == Verdict::Open;
+        if first == First::Yes && is_one_off {
             tracing::warn!(
                 method,
                 %reason,
@@ -239,6 +255,40 @@ impl Proxy {
         } else {
             tracing::debug!(method, %reason, "relayed over JSON-RPC");
         }
+    }
+
+    /// Turns an endpoint to JSON-RPC, for as long as the EL is the one it is, if its answer and
+    /// JSON-RPC's to the same call prove that it deviates.
+    fn judge(
+        &self,
+        epoch: u64,
+        endpoint: RestEndpoint,
+        reason: &RelayReason,
+        relayed: &Result<Relayed, el::ElError>,
+    ) {
+        let verdict = reason.verdict();
+        let json_result = match relayed {
+            Ok(Relayed::Answer(_, body)) if verdict == Verdict::DeviatesIfJsonRpcHas => {
+                outcome::result_of(body)
+            }
+            _ => None,
+        };
+        if !verdict.is_proof(json_result.as_deref())
+            || self.0.dialects.note(epoch, endpoint) == First::No
+        {
+            return;
+        }
+        let endpoint = endpoint.name();
+        self.0.tally.deviates(endpoint);
+        tracing::warn!(
+            endpoint,
+            epoch,
+            seen = %reason,
+            expected = reason.expected(),
+            "the EL's REST-SSZ endpoint deviates from the specification; its calls go over \
+             JSON-RPC until the EL restarts. An update of the EL may help, else tell its \
+             developers; --transport json turns REST-SSZ off"
+        );
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{
     Answer, Context, Exchange, Problem, ProblemKind, RelayReason, Replay, Step,
     exchange::{Endpoint, bad_answer, ssz_body},
-    method::Version,
+    method::{RestEndpoint, Version},
     params::{exactly, params},
 };
 use crate::wire::{self, Container, Fork, Source, schema};
@@ -95,7 +95,7 @@ impl Blobs {
                 ProblemKind::Auth(_) => Ok(Step::Answer(problem.to_answer())),
                 // Which revision is served when differs between ELs, and JSON-RPC has its own
                 // codes for it.
-                _ => Err(problem.to_relay()),
+                _ => Err(problem.to_relay(RestEndpoint::Blobs(self.version))),
             };
         };
         let asked = self.piece(context).len();

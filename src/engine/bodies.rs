@@ -15,7 +15,7 @@ pub(super) use by_range::BodiesByRange;
 use super::{
     Context, Problem, ProblemKind, RelayReason, Step,
     exchange::{bad_answer, ssz_body},
-    method::Version,
+    method::{RestEndpoint, Version},
 };
 use crate::wire::{self, Container, Fork, schema};
 use bytes::Bytes;
@@ -46,7 +46,7 @@ fn entries(
         let problem = Problem::read(answer);
         return match problem.kind {
             ProblemKind::Auth(_) => Ok(Err(Step::Answer(problem.to_answer()))),
-            _ => Err(problem.to_relay()),
+            _ => Err(problem.to_relay(RestEndpoint::Bodies)),
         };
     };
     let printed = Bytes::from(wire::to_json(container(version), fork, ssz)?);

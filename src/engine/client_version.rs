@@ -3,6 +3,7 @@
 use super::{
     Answer, Context, Exchange, Problem, ProblemKind, RelayReason, Replay, Step,
     exchange::{Endpoint, bad_answer, is_ok_with},
+    method::RestEndpoint,
     params::{exactly, params},
 };
 use bytes::Bytes;
@@ -45,7 +46,7 @@ pub(super) fn resume(answer: &Response<Bytes>) -> Result<Step, RelayReason> {
         let problem = Problem::read(answer);
         return match problem.kind {
             ProblemKind::Auth(_) => Ok(Step::Answer(problem.to_answer())),
-            _ => Err(problem.to_relay()),
+            _ => Err(problem.to_relay(RestEndpoint::Identity)),
         };
     }
     if !is_ok_with(answer, "application/json") {

@@ -126,10 +126,16 @@ pub(super) fn check_size(body: &[u8], context: Context<'_>) -> Result<(), RelayR
 
 /// A 200 with that media type; parameters are ignored.
 pub(super) fn is_ok_with(answer: &Response<Bytes>, media_type: &str) -> bool {
-    let said = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let said = said.and_then(|value| value.split(';').next()).map(str::trim);
     answer.status() == http::StatusCode::OK
-        && said.is_some_and(|said| said.eq_ignore_ascii_case(media_type))
+        && self::media_type(answer).is_some_and(|said| said.eq_ignore_ascii_case(media_type))
+}
+
+/// The media type without parameters, cut to 64 characters; `None`: none, or none that is text.
+pub(super) fn media_type<B>(answer: &Response<B>) -> Option<&str> {
+    const LONGEST: usize = 64;
+    let said = answer.headers().get(CONTENT_TYPE)?.to_str().ok()?;
+    let said = said.split(';').next()?.trim();
+    Some(said.get(..LONGEST).unwrap_or(said)).filter(|said| !said.is_empty())
 }
 
 /// The body of a 200 that says it is SSZ; `None` for any other status.
@@ -140,7 +146,10 @@ pub(super) fn ssz_body(answer: &Response<Bytes>) -> Result<Option<&Bytes>, Relay
         http::StatusCode::OK if is_ok_with(answer, "application/octet-stream") => {
             Ok(Some(answer.body()))
         }
-        http::StatusCode::OK => Err(bad_answer("a 200 whose content type is not SSZ")),
+        http::StatusCode::OK => {
+            let said = media_type(answer).unwrap_or("no content type");
+            Err(bad_answer(format_args!("a 200 with {said} where SSZ was due")))
+        }
         status if status.is_success() => {
             Err(bad_answer(format_args!("HTTP {status} where 200 was due")))
         }

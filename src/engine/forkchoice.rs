@@ -4,7 +4,7 @@ use super::{
     Answer, Build, Context, Exchange, Problem, ProblemKind, RelayReason, Replay, Step,
     exchange::{Endpoint, INVALID, VALID, bad_answer, ssz_body},
     header_fork::{self, Certainty, HeaderFork},
-    method::{Method, Version},
+    method::{Method, RestEndpoint, Version},
     params::{params, shapes, timestamp},
     payload_status,
 };
@@ -113,11 +113,13 @@ impl Forkchoice {
                 }
                 // Nothing was applied. JSON-RPC applies the forkchoice before it looks at the
                 // fork of the attributes, and without attributes no fork is wrong to it.
-                None => Err(problem.to_relay()),
+                None => Err(problem.to_relay(RestEndpoint::Forkchoice)),
             },
             // Under a header of another fork the attributes have the wrong shape.
-            ProblemKind::InvalidAttributes if self.header.certainty == Certainty::Guess => {
-                Err(problem.to_relay())
+            ProblemKind::InvalidAttributes
+                if self.build_at.is_some() && self.header.certainty == Certainty::Guess =>
+            {
+                Err(problem.to_relay(RestEndpoint::Forkchoice))
             }
             // The EL read the call, and after invalid attributes it has applied the forkchoice
             // already (paris.md): asking again would be a second command.
@@ -127,7 +129,9 @@ impl Forkchoice {
             | ProblemKind::InvalidBody
             | ProblemKind::Auth(_)
             | ProblemKind::NotReady => Ok(Step::Answer(problem.to_answer())),
-            ProblemKind::UnknownPayload | ProblemKind::Other(_) => Err(problem.to_relay()),
+            ProblemKind::UnknownPayload | ProblemKind::Other(_) => {
+                Err(problem.to_relay(RestEndpoint::Forkchoice))
+            }
         }
     }
 }

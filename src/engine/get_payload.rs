@@ -3,7 +3,7 @@
 use super::{
     Answer, Context, Exchange, Problem, ProblemKind, RelayReason, Replay, Step,
     exchange::{Endpoint, ssz_body},
-    method::{Method, Version},
+    method::{Method, RestEndpoint, Version},
     params::{exactly, params},
 };
 use crate::wire::{self, Fork, schema};
@@ -78,12 +78,12 @@ impl GetPayload {
                     self.fork = other;
                     Ok(Step::send(self.exchange(context)))
                 }
-                None => Err(problem.to_relay()),
+                None => Err(problem.to_relay(RestEndpoint::PayloadFetch)),
             },
             ProblemKind::UnknownPayload | ProblemKind::Auth(_) | ProblemKind::NotReady => {
                 Ok(Step::Answer(problem.to_answer()))
             }
-            _ => Err(problem.to_relay()),
+            _ => Err(problem.to_relay(RestEndpoint::PayloadFetch)),
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::{
     Answer, Context, Exchange, Problem, ProblemKind, RelayReason, Replay, Step,
     exchange::{Endpoint, ssz_body},
-    method::Method,
+    method::{Method, RestEndpoint},
     params::params,
 };
 use crate::wire::{self, Fork, schema};
@@ -91,10 +91,10 @@ impl InclusionList {
                     self.path = other;
                     Ok(Step::send(self.exchange(context)))
                 }
-                None => Err(problem.to_relay()),
+                None => Err(problem.to_relay(RestEndpoint::InclusionList)),
             },
             ProblemKind::Auth(_) => Ok(Step::Answer(problem.to_answer())),
-            _ => Err(problem.to_relay()),
+            _ => Err(problem.to_relay(RestEndpoint::InclusionList)),
         }
     }
 }

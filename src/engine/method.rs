@@ -63,6 +63,45 @@ pub enum ListedEndpoint {
     Unscoped,
 }
 
+/// An endpoint of the REST-SSZ surface that an EL implements, well or not, by itself.
+///
+/// Submitting and fetching payloads share a path but hardly any code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RestEndpoint {
+    /// `POST /payloads`.
+    PayloadSubmit,
+    /// `GET /payloads/{id}`.
+    PayloadFetch,
+    /// `POST /forkchoice`.
+    Forkchoice,
+    /// `POST /bodies/hash` and `GET /bodies`.
+    Bodies,
+    /// `POST /blobs/vN`.
+    Blobs(Version),
+    /// `GET /inclusion-list`.
+    InclusionList,
+    /// `GET /identity`.
+    Identity,
+}
+
+impl RestEndpoint {
+    /// A label for logs and metrics; the set is bounded.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PayloadSubmit => "payloads_submit",
+            Self::PayloadFetch => "payloads_fetch",
+            Self::Forkchoice => "forkchoice",
+            Self::Bodies => "bodies",
+            Self::Blobs(Version::V1) => "blobs_v1",
+            Self::Blobs(Version::V2) => "blobs_v2",
+            Self::Blobs(Version::V3) => "blobs_v3",
+            Self::Blobs(_) => "blobs_v4",
+            Self::InclusionList => "inclusion_list",
+            Self::Identity => "identity",
+        }
+    }
+}
+
 /// How calls of a method may run beside each other (common.md, "Message ordering").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -148,6 +187,20 @@ impl Method {
             Self::InclusionList => ListedEndpoint::Unscoped,
             Self::ClientVersion | Self::ExchangeCapabilities => ListedEndpoint::Unscoped,
         }
+    }
+
+    /// The endpoint that carries the method; `None` for the one that is JSON-RPC's alone.
+    pub const fn rest_endpoint(self) -> Option<RestEndpoint> {
+        Some(match self {
+            Self::NewPayload(_) => RestEndpoint::PayloadSubmit,
+            Self::GetPayload(_) => RestEndpoint::PayloadFetch,
+            Self::ForkchoiceUpdated(_) => RestEndpoint::Forkchoice,
+            Self::BodiesByHash(_) | Self::BodiesByRange(_) => RestEndpoint::Bodies,
+            Self::Blobs(version) => RestEndpoint::Blobs(version),
+            Self::InclusionList => RestEndpoint::InclusionList,
+            Self::ClientVersion => RestEndpoint::Identity,
+            Self::ExchangeCapabilities => return None,
+        })
     }
 
     /// The forks that a payload, attributes or a build of this method version can belong to

@@ -29,10 +29,10 @@ pub use exchange::{Exchange, Replay};
 pub use horizon::Horizon;
 pub use inclusion_list::InclusionListPath;
 pub use memory::{Build, Memory};
-pub use method::{ListedEndpoint, Method, Order, Version};
+pub use method::{ListedEndpoint, Method, Order, RestEndpoint, Version};
 pub use offer::{Limits, Offer};
 pub use problem::{Problem, ProblemKind};
-pub use relay::RelayReason;
+pub use relay::{Deviation, RelayReason, Verdict};
 pub use schedule::{Network, Schedule, ScheduleError};
 
 use crate::jsonrpc;

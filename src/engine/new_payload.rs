@@ -4,7 +4,7 @@ use super::{
     Answer, Context, Exchange, Problem, ProblemKind, RelayReason, Replay, Step,
     exchange::{Endpoint, INVALID, VALID, bad_answer, check_size, ssz_body},
     header_fork::{self, Certainty, HeaderFork},
-    method::{Method, Version},
+    method::{Method, RestEndpoint, Version},
     params::{params, shapes, timestamp},
     payload_status,
     versioned_hashes::{self, Comparison},
@@ -134,11 +134,11 @@ impl NewPayload {
                     self.header.fork = sibling;
                     Ok(Step::send(self.exchange(context)))
                 }
-                None => Err(problem.to_relay()),
+                None => Err(problem.to_relay(RestEndpoint::PayloadSubmit)),
             },
             ProblemKind::Auth(_) | ProblemKind::NotReady => Ok(Step::Answer(problem.to_answer())),
             // A payload that REST cannot even decode may still be an INVALID one to the CL.
-            _ => Err(problem.to_relay()),
+            _ => Err(problem.to_relay(RestEndpoint::PayloadSubmit)),
         }
     }
 }

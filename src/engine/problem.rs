@@ -1,9 +1,9 @@
 //! What the EL says when it does not say 200: the table of refactor.md, "Error model", with the
 //! deviations that real ELs show.
 
-use super::{Answer, RelayReason};
+use super::{Answer, Deviation, RelayReason, RestEndpoint, exchange::media_type};
 use crate::jsonrpc::{self, Code};
-use http::{Response, StatusCode, header::CONTENT_TYPE};
+use http::{Response, StatusCode};
 use serde::Deserialize;
 
 /// Longest text of the EL that is handed on to the CL, in bytes.
@@ -16,6 +16,16 @@ pub struct Problem {
     pub kind: ProblemKind,
     /// The EL's own words, cut to 1024 bytes.
     pub detail: Option<String>,
+    form: Form,
+}
+
+/// How the EL said it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Form {
+    /// As a problem document with that last segment of `type`, cut to 64 characters.
+    Document(Box<str>),
+    /// In any other way, with that media type.
+    Bare(Box<str>),
 }
 
 /// The meanings that are told apart. HTTP status first, then the last segment of `type`.
@@ -55,6 +65,13 @@ impl Problem {
     pub fn read<B: AsRef<[u8]>>(answer: &Response<B>) -> Self {
         let document = document(answer);
         let name = document.kind.as_deref().and_then(|kind| kind.rsplit('/').next());
+        let form = match name {
+            // RFC 9457, section 4.2.1: no more than the status says.
+            None | Some("" | "about:blank") => {
+                Form::Bare(media_type(answer).unwrap_or("no content type").into())
+            }
+            Some(name) => Form::Document(name.chars().take(64).collect()),
+        };
         let kind = match (answer.status().as_u16(), name.unwrap_or_default()) {
             (400, "unsupported-fork") => ProblemKind::UnsupportedFork,
             (404, "unknown-payload") => ProblemKind::UnknownPayload,
@@ -66,7 +83,7 @@ impl Problem {
             (503, _) => ProblemKind::NotReady,
             _ => ProblemKind::Other(answer.status()),
         };
-        Self { kind, detail: document.detail.map(cut) }
+        Self { kind, detail: document.detail.map(cut), form }
     }
 }
 
@@ -99,8 +116,13 @@ impl Problem {
         })
     }
 
-    /// Why the EL's JSON-RPC is asked instead.
-    pub(super) fn to_relay(&self) -> RelayReason {
+    /// Why the EL's JSON-RPC is asked instead, after that endpoint said this.
+    pub(super) fn to_relay(&self, endpoint: RestEndpoint) -> RelayReason {
+        if let ProblemKind::Other(status) = self.kind
+            && let Some(deviation) = self.deviation(status, endpoint)
+        {
+            return RelayReason::Dialect(deviation);
+        }
         RelayReason::RestRefused(match self.kind {
             ProblemKind::UnsupportedFork => return RelayReason::UnsupportedFork,
             ProblemKind::UnknownPayload => StatusCode::NOT_FOUND,
@@ -112,14 +134,35 @@ impl Problem {
             ProblemKind::Auth(status) | ProblemKind::Other(status) => status,
         })
     }
+
+    /// What of it proves that the endpoint deviates. Statuses that are the connection's, a
+    /// gateway's or this one body's prove nothing, whoever says them in whatever words.
+    fn deviation(&self, status: StatusCode, endpoint: RestEndpoint) -> Option<Deviation> {
+        const OWN_PROBLEM: &str = "application/problem+json with a type of the specification";
+        const TAKEN: &str = "an endpoint that takes what the specification lets be sent";
+        let expected = match (status.as_u16(), &self.form) {
+            (408 | 413 | 429 | 431 | 502 | 504, _) => return None,
+            (404 | 405 | 415 | 501, _) => TAKEN,
+            (_, Form::Bare(_)) => OWN_PROBLEM,
+            // An undecodable transaction within a payload gives it as well.
+            (400, Form::Document(name))
+                if matches!(&**name, "parse-error" | "ssz-decode-error")
+                    && endpoint != RestEndpoint::PayloadSubmit =>
+            {
+                TAKEN
+            }
+            _ => return None,
+        };
+        let words = match &self.form {
+            Form::Document(words) | Form::Bare(words) => words,
+        };
+        Some(Deviation { seen: format!("HTTP {status} ({words})").into(), expected })
+    }
 }
 
 fn document<B: AsRef<[u8]>>(answer: &Response<B>) -> Document {
-    let is_problem = answer
-        .headers()
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|value| value.starts_with("application/problem+json"));
+    let is_problem = media_type(answer)
+        .is_some_and(|said| said.eq_ignore_ascii_case("application/problem+json"));
     if !is_problem {
         return Document::default();
     }
@@ -138,6 +181,8 @@ fn cut(mut text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::{Verdict, Version};
+    use http::header::CONTENT_TYPE;
 
     fn answer(status: u16, content_type: &str, body: &str) -> Response<Vec<u8>> {
         let mut response = Response::builder().status(status);
@@ -192,6 +237,103 @@ mod tests {
         assert_eq!(kind(404, "", ""), other);
         assert_eq!(kind(404, PROBLEM, "{broken"), other);
         assert_eq!(kind(404, PROBLEM, "null"), other);
+    }
+
+    const ENDPOINTS: [RestEndpoint; 9] = [
+        RestEndpoint::PayloadSubmit,
+        RestEndpoint::PayloadFetch,
+        RestEndpoint::Forkchoice,
+        RestEndpoint::Bodies,
+        RestEndpoint::Blobs(Version::V1),
+        RestEndpoint::Blobs(Version::V2),
+        RestEndpoint::Blobs(Version::V3),
+        RestEndpoint::Blobs(Version::V4),
+        RestEndpoint::Identity,
+    ];
+
+    fn proves(status: u16, content_type: &str, body: &str, endpoint: RestEndpoint) -> bool {
+        let problem = Problem::read(&answer(status, content_type, body));
+        problem.to_relay(endpoint).verdict() == Verdict::Deviates
+    }
+
+    fn problem_proves(status: u16, name: &str, endpoint: RestEndpoint) -> bool {
+        let body = format!(r#"{{"type":"/engine-api/errors/{name}"}}"#);
+        proves(status, PROBLEM, &body, endpoint)
+    }
+
+    #[test]
+    fn what_an_endpoint_of_the_specification_never_says_proves_that_it_deviates() {
+        for endpoint in ENDPOINTS {
+            for (status, name) in [
+                (404, "method-not-found"),
+                (405, "method-not-allowed"),
+                (415, "unsupported-media-type"),
+                (501, "not-implemented"),
+            ] {
+                assert!(problem_proves(status, name, endpoint), "{status} {name} {endpoint:?}");
+            }
+            for status in [400, 404, 405, 409, 410, 415, 418, 422, 500, 501, 505] {
+                for (content_type, body) in [
+                    ("text/plain", "forkchoice update error"),
+                    ("text/html", "<html>"),
+                    ("application/json", r#"{"type":"/engine-api/errors/unsupported-fork"}"#),
+                    (PROBLEM, r#"{"type":"about:blank"}"#),
+                    (PROBLEM, "{broken"),
+                    ("", ""),
+                ] {
+                    assert!(
+                        proves(status, content_type, body, endpoint),
+                        "{status} {content_type} {body} {endpoint:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_specification_has_or_others_may_say_proves_nothing() {
+        for endpoint in ENDPOINTS {
+            for (status, name) in [
+                (400, "invalid-request"),
+                (400, "unsupported-fork"),
+                (400, "invalid-attributes"),
+                (401, "unauthorized"),
+                (404, "unknown-payload"),
+                (409, "invalid-forkchoice"),
+                (409, "reorg-too-deep"),
+                (413, "request-too-large"),
+                (422, "invalid-body"),
+                (422, "a-type-of-tomorrow"),
+                (500, "internal"),
+                (503, "service-unavailable"),
+            ] {
+                assert!(!problem_proves(status, name, endpoint), "{status} {name} {endpoint:?}");
+            }
+            for status in [401, 403, 408, 413, 429, 431, 502, 503, 504] {
+                assert!(!proves(status, "text/html", "<html>", endpoint), "{status} {endpoint:?}");
+                assert!(!proves(status, "", "", endpoint), "{status} {endpoint:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_the_cls_fault_is_called_undecodable_by_a_dialect_alone() {
+        for endpoint in ENDPOINTS {
+            for name in ["parse-error", "ssz-decode-error"] {
+                let wanted = endpoint != RestEndpoint::PayloadSubmit;
+                assert_eq!(problem_proves(400, name, endpoint), wanted, "{name} {endpoint:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_deviation_says_what_was_seen_and_what_was_expected() {
+        let problem = Problem::read(&answer(500, "text/plain; charset=utf-8", "no"));
+        assert_eq!(
+            problem.to_relay(RestEndpoint::Forkchoice).to_string(),
+            "HTTP 500 Internal Server Error (text/plain) where application/problem+json with a \
+             type of the specification was due"
+        );
     }
 
     #[test]

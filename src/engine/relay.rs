@@ -2,7 +2,7 @@
 
 use crate::{
     jsonrpc::{self, Code},
-    wire::{Fork, NotTranscodable},
+    wire::{self, Fork, NotTranscodable},
 };
 use http::StatusCode;
 
@@ -65,6 +65,12 @@ pub enum RelayReason {
     /// The exchange failed below the level of answers.
     #[error("{0}")]
     Failed(Box<str>),
+    /// The EL refused over REST in words that the specification does not have.
+    #[error("{0}")]
+    Dialect(Deviation),
+    /// An earlier answer of the endpoint proved that it deviates.
+    #[error("the endpoint deviates from the specification")]
+    EndpointDeviates,
     /// The EL refused over REST in a way that would mislead the CL.
     #[error("the EL refused over REST with HTTP {0}")]
     RestRefused(StatusCode),
@@ -75,6 +81,46 @@ pub enum RelayReason {
     /// The EL called a block invalid under a fork header that was a guess.
     #[error("INVALID without a valid ancestor under the guessed fork {0}")]
     InvalidUnderGuess(Fork),
+}
+
+/// What an answer says of the endpoint that gave it, beyond the call at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing: the next call may fare better.
+    Open,
+    /// The endpoint does not speak as the specification has it, whatever it is asked.
+    Deviates,
+    /// The same, if JSON-RPC has something for the same call.
+    DeviatesIfJsonRpcHas,
+}
+
+impl Verdict {
+    /// Whether the endpoint is known to deviate, now that JSON-RPC has answered the same call.
+    ///
+    /// `json_result` is the raw text of that answer's `result`, if it has one. A list of nothing
+    /// but `null` is nothing.
+    pub fn is_proof(self, json_result: Option<&[u8]>) -> bool {
+        let has_any = |result| {
+            let most = wire::schema::MAX_BLOBS_REQUEST;
+            let entries = wire::json_array(result, most).unwrap_or_default();
+            entries.into_iter().any(|entry| !wire::is_null(entry))
+        };
+        match self {
+            Self::Open => false,
+            Self::Deviates => true,
+            Self::DeviatesIfJsonRpcHas => json_result.is_some_and(has_any),
+        }
+    }
+}
+
+/// A refusal that the specification does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{seen} where {expected} was due")]
+pub struct Deviation {
+    /// What the EL said, in a few words.
+    pub seen: Box<str>,
+    /// What the specification has in its place.
+    pub expected: &'static str,
 }
 
 impl RelayReason {
@@ -94,6 +140,8 @@ impl RelayReason {
             Self::UnreadableTransaction(_) => "unreadable_transaction",
             Self::BadAnswer(_) => "bad_answer",
             Self::Failed(_) => "failed",
+            Self::Dialect(_) => "dialect",
+            Self::EndpointDeviates => "endpoint_deviates",
             Self::RestRefused(_) => "rest_refused",
             Self::UnsupportedFork => "unsupported_fork",
             Self::InvalidUnderGuess(_) => "invalid_under_guess",
@@ -102,7 +150,28 @@ impl RelayReason {
 
     /// Whether the EL, and not the call, is the reason.
     pub const fn is_fault_of_el(&self) -> bool {
-        matches!(self, Self::BadAnswer(_) | Self::Failed(_) | Self::RestRefused(_))
+        matches!(
+            self,
+            Self::BadAnswer(_) | Self::Dialect(_) | Self::Failed(_) | Self::RestRefused(_)
+        )
+    }
+
+    /// What it says of the endpoint that was asked.
+    pub const fn verdict(&self) -> Verdict {
+        match self {
+            Self::BadAnswer(_) | Self::Dialect(_) => Verdict::Deviates,
+            Self::NoContent => Verdict::DeviatesIfJsonRpcHas,
+            _ => Verdict::Open,
+        }
+    }
+
+    /// What the specification has in place of an answer that proves a deviation.
+    pub const fn expected(&self) -> &'static str {
+        match self {
+            Self::Dialect(deviation) => deviation.expected,
+            Self::NoContent => "200 with what JSON-RPC has for the same call",
+            _ => "200 with a body of the endpoint's own media type and container",
+        }
     }
 
     /// What to tell the CL when the EL has no JSON-RPC to relay to.

@@ -68,12 +68,13 @@ impl Sums {
     }
 }
 
-/// Counts since the start. The labels are a bounded set: methods known to the translation, and
-/// `other`.
+/// Counts since the start. The labels are a bounded set: methods known to the translation, `other`,
+/// reasons and endpoints.
 #[derive(Debug, Default)]
 pub struct Tally {
     calls: Mutex<BTreeMap<(&'static str, Carried), Sums>>,
     relays: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
+    deviations: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 /// Label of the methods that are only relayed.
@@ -96,9 +97,20 @@ impl Tally {
         if *count == 1 { First::Yes } else { First::No }
     }
 
+    /// Counts that an endpoint of the EL was found to deviate; once for each EL process.
+    pub fn deviates(&self, endpoint: &'static str) {
+        let mut deviations = self.deviations.lock().unwrap_or_else(PoisonError::into_inner);
+        *deviations.entry(endpoint).or_default() += 1;
+    }
+
     /// The sums by method and way.
     pub fn calls(&self) -> BTreeMap<(&'static str, Carried), Sums> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// By endpoint, how many EL processes were found to deviate.
+    pub fn deviations(&self) -> BTreeMap<&'static str, u64> {
+        self.deviations.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Relayed calls by method and reason.

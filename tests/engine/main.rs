@@ -5,4 +5,5 @@ mod blobs;
 mod bodies;
 mod bogota;
 mod calls;
+mod errors;
 mod support;
