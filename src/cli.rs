@@ -30,7 +30,7 @@ struct Cli {
 /// What `engine-ssz-proxy [OPTIONS] [EXECUTION_ENDPOINT]` takes.
 #[derive(Debug, Args)]
 struct Run {
-    /// The EL's Engine API, for example http://127.0.0.1:8561
+    /// The EL's Engine API, for example http://127.0.0.1:8561 or unix:///run/el/engine.sock
     #[arg(value_name = "EXECUTION_ENDPOINT")]
     endpoint: Option<String>,
     #[command(flatten)]

@@ -31,7 +31,8 @@ const MAX_GENESIS_BYTES: u64 = 256 << 20;
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Settings {
-    /// The EL's Engine API, for example http://127.0.0.1:8561 (the same as EXECUTION_ENDPOINT)
+    /// The EL's Engine API, for example http://127.0.0.1:8561 or unix:///run/el/engine.sock (the
+    /// same as EXECUTION_ENDPOINT)
     #[arg(long, value_name = "URL", env = "ENGINE_SSZ_PROXY_EXECUTION_ENDPOINT")]
     pub execution_endpoint: Option<String>,
 
@@ -54,6 +55,10 @@ pub struct Settings {
         env = "ENGINE_SSZ_PROXY_LISTEN_PORT"
     )]
     pub listen_port: Option<Number>,
+
+    /// Socket file to listen on for the CL instead of the port
+    #[arg(long, value_name = "PATH", env = "ENGINE_SSZ_PROXY_LISTEN_PATH")]
+    pub listen_path: Option<PathBuf>,
 
     /// Secret shared by CL and EL, as a file or as 64 hex digits; without it the CL's token is
     /// forwarded as it came
@@ -83,6 +88,11 @@ pub struct Settings {
     /// How to reach the EL: auto, h2c, http1 or json (no REST-SSZ at all) [default: auto]
     #[arg(long, value_name = "NAME", env = "ENGINE_SSZ_PROXY_TRANSPORT")]
     pub transport: Option<String>,
+
+    /// Path that REST-SSZ lives under at the EL, below the endpoint's own prefix
+    /// [default: /engine/v1]
+    #[arg(long, value_name = "PATH", env = "ENGINE_SSZ_PROXY_REST_BASE_PATH")]
+    pub rest_base_path: Option<String>,
 
     /// Greatest request body taken from the CL, in bytes [default: 134217728]
     #[arg(long, value_name = "BYTES", env = "ENGINE_SSZ_PROXY_BODY_LIMIT")]
@@ -168,7 +178,7 @@ pub struct ConfigError {
 #[derive(Debug)]
 pub struct Config {
     /// Where to listen for the CL.
-    pub listen: SocketAddr,
+    pub listen: cl::Place,
     /// Everything about the EL.
     pub el: el::Config,
     /// Everything about the door to the CL.
@@ -214,11 +224,13 @@ impl Settings {
             execution_endpoint: self.execution_endpoint.or(below.execution_endpoint),
             listen_address: self.listen_address.or(below.listen_address),
             listen_port: self.listen_port.or(below.listen_port),
+            listen_path: self.listen_path.or(below.listen_path),
             jwt_secret: self.jwt_secret.or(below.jwt_secret),
             genesis: self.genesis.or(below.genesis),
             network: self.network.or(below.network),
             experimental_bogota: self.experimental_bogota || below.experimental_bogota,
             transport: self.transport.or(below.transport),
+            rest_base_path: self.rest_base_path.or(below.rest_base_path),
             body_limit: self.body_limit.or(below.body_limit),
             grace_period: self.grace_period.or(below.grace_period),
             log_level: self.log_level.or(below.log_level),
@@ -240,6 +252,9 @@ impl Settings {
         let mut el = el::Config::new(endpoint);
         if let Some(transport) = &self.transport {
             el.transport = parsed("transport", transport)?;
+        }
+        if let Some(base) = &self.rest_base_path {
+            el.rest_base = parsed("rest-base-path", base)?;
         }
         if let Some(secret) = &secret {
             el.tokens = el::Tokens::Mint(secret.clone());
@@ -264,7 +279,9 @@ impl Settings {
         Ok(Config { listen: self.listen()?, el, cl, schedule: self.schedule()?, horizon, log })
     }
 
-    fn listen(&self) -> Result<SocketAddr, ConfigError> {
+    /// What is said of the port is checked also when it is not used: a default of the container's
+    /// image must not stand in the way, a mistake must not go unseen.
+    fn listen(&self) -> Result<cl::Place, ConfigError> {
         let mut listen = DEFAULT_LISTEN;
         if let Some(address) = &self.listen_address {
             listen.set_ip(parsed("listen-address", address)?);
@@ -272,7 +289,13 @@ impl Settings {
         if let Some(port) = &self.listen_port {
             listen.set_port(parsed("listen-port", &port.text())?);
         }
-        Ok(listen)
+        match &self.listen_path {
+            None => Ok(cl::Place::Tcp(listen)),
+            Some(path) if path.as_os_str().is_empty() => {
+                Err(invalid("listen-path", "is empty; give the path of a socket file"))
+            }
+            Some(path) => Ok(cl::Place::SocketFile(path.clone())),
+        }
     }
 
     fn schedule(&self) -> Result<Option<Schedule>, ConfigError> {

@@ -2,11 +2,12 @@
 
 mod dialects;
 mod outcome;
+mod passage;
 mod trip;
 
 use crate::{
     cl::{self, Outcome},
-    el::{self, El, Lane, Resend},
+    el::{self, El, Lane, Resend, StreamedBody},
     engine::{
         self, Bounds, Context, Horizon, Limits, ListedEndpoint, Memory, Method, Offer, Order,
         RelayReason, Replay, RestEndpoint, Said, Schedule, Step, Verdict,
@@ -16,6 +17,7 @@ use crate::{
 };
 use bytes::Bytes;
 use dialects::Dialects;
+use http::Response;
 use outcome::{Relayed, Whom};
 use std::sync::Arc;
 use trip::Trip;
@@ -34,12 +36,7 @@ struct Inner {
 
 impl cl::Handler for Proxy {
     async fn call(&self, call: cl::Call) -> Outcome {
-        let caller =
-            el::Caller { bearer: call.caller.bearer, traceparent: call.caller.traceparent };
-        self.0.el.note_caller(&caller);
-        if let Some(version) = call.caller.client_version {
-            self.0.memory.note_client_version(version);
-        }
+        let caller = self.note(call.caller);
         // Commands keep the order they came in, so the place is taken before a large body is read;
         // whatever turns out to be none leaves the line.
         let place = self.0.el.command_turn();
@@ -58,6 +55,10 @@ impl cl::Handler for Proxy {
             }
             Err(error) => Outcome::Json(Reply::error(&RawId::null(), &error)),
         }
+    }
+
+    async fn pass(&self, passage: cl::Passage) -> Response<StreamedBody> {
+        self.pass_on(passage).await
     }
 }
 
@@ -107,6 +108,17 @@ impl Proxy {
             Some(bounds) => self.0.memory.learn_bounds(&bounds),
             None => tracing::debug!("the EL does not tell its fork schedule through eth_config"),
         }
+    }
+
+    /// Remembers what the caller's head says, and gives what of it the EL is to know.
+    fn note(&self, caller: cl::Caller) -> el::Caller {
+        let cl::Caller { bearer, traceparent, client_version } = caller;
+        let caller = el::Caller { bearer, traceparent };
+        self.0.el.note_caller(&caller);
+        if let Some(version) = client_version {
+            self.0.memory.note_client_version(version);
+        }
+        caller
     }
 
     /// A batch in which nothing has a meaning here goes to the EL as it is; any other is taken

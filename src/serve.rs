@@ -1,14 +1,19 @@
 //! Start and graceful stop of the sidecar.
 
 use crate::{
-    cl::{self, BindError},
+    cl::{self, BindError, Place},
     cli::refuse,
     config::Config,
     el::{El, Reach, Surface},
     proxy::Proxy,
     telemetry,
 };
-use std::{io, net::SocketAddr, process::ExitCode, sync::Arc};
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    process::ExitCode,
+    sync::Arc,
+};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::oneshot,
@@ -18,7 +23,7 @@ use tokio::{
 /// A sidecar that is listening.
 #[derive(Debug)]
 pub struct Sidecar {
-    address: SocketAddr,
+    place: Place,
     proxy: Proxy,
     stop: oneshot::Sender<()>,
     server: JoinHandle<()>,
@@ -51,16 +56,16 @@ pub fn run(config: Config) -> ExitCode {
 }
 
 impl Sidecar {
-    /// Binds the port and begins to look for the EL, which need not be there yet.
+    /// Binds the port or socket file and begins to look for the EL, which need not be there yet.
     ///
     /// # Errors
-    /// When the port cannot be bound.
+    /// When it cannot be bound.
     pub async fn start(config: Config) -> Result<Self, BindError> {
         let bound = cl::Server::bind(config.listen).await?;
-        let address = bound.addr();
+        let place = bound.place().clone();
         let proxy = Proxy::new(El::new(config.el), config.schedule, config.horizon);
         tracing::info!(
-            %address,
+            address = %place,
             version = env!("CARGO_PKG_VERSION"),
             schedule = if proxy.knows_schedule() { "given" } else { "learned from traffic" },
             "listening for the consensus client"
@@ -72,12 +77,20 @@ impl Sidecar {
             // A sender that is gone stops the server as well.
             bound.serve(config.cl, handler, async { drop(stopped.await) }).await;
         });
-        Ok(Self { address, proxy, stop, server, surface })
+        Ok(Self { place, proxy, stop, server, surface })
     }
 
-    /// The address that the CL is to be pointed at.
+    /// Where the CL is to be pointed at.
+    pub const fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The TCP address of [`Self::place`]; `0.0.0.0:0` when that is a socket file, which has none.
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        match self.place {
+            Place::Tcp(address) => address,
+            Place::SocketFile(_) => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
+        }
     }
 
     /// Waits until it is known what the EL offers. Calls need not wait for it: until then they go

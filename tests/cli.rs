@@ -57,7 +57,10 @@ fn bad_configuration_is_one_line_and_exit_64() {
         (&[url, "--listen-port", "70000"], "listen-port", "70000"),
         (&[url, "--listen-port", "x"], "listen-port", "x"),
         (&[url, "--listen-address", "nowhere"], "listen-address", "nowhere"),
+        (&[url, "--listen-path", ""], "listen-path", "none was supplied"),
+        (&["unix://run/el.sock"], "execution-endpoint", "absolute path"),
         (&[url, "--transport", "h3"], "transport", "h2c"),
+        (&[url, "--rest-base-path", "engine/v2"], "rest-base-path", "absolute path"),
         (&[url, "--jwt-secret", "/does/not/exist"], "jwt-secret", "/does/not/exist"),
         (&[url, "--jwt-secret", "11111111111111111111111111111111111111"], "jwt-secret", "38"),
         (&[url, "--genesis", "/does/not/exist"], "genesis", "/does/not/exist"),
@@ -369,4 +372,29 @@ fn decode_checks_the_number_of_bodies_against_the_request() {
     let short = decode(&format!("[[{hash}]]"));
     assert_eq!(short.status.code(), Some(2));
     assert!(stderr(&short).contains("3 entries for 1 asked"), "{}", stderr(&short));
+}
+
+#[test]
+fn the_rest_base_path_of_the_setting_is_the_one_asked() {
+    let settings = |base: Option<&str>| Settings {
+        execution_endpoint: Some("http://el:1".to_owned()),
+        rest_base_path: base.map(str::to_owned),
+        ..Settings::default()
+    };
+    let base = |given| settings(given).check().unwrap().el.rest_base.to_string();
+    assert_eq!(base(None), "/engine/v1");
+    assert_eq!(base(Some("/engine/v2/")), "/engine/v2");
+}
+
+#[test]
+fn a_listen_path_goes_before_the_port_and_is_not_empty() {
+    let settings = |path: &str| Settings {
+        execution_endpoint: Some("http://el:1".to_owned()),
+        listen_port: Some(engine_ssz_proxy::config::Number::Integer(8551)),
+        listen_path: Some(path.into()),
+        ..Settings::default()
+    };
+    let listen = settings("/run/cl.sock").check().unwrap().listen;
+    assert_eq!(listen.to_string(), "unix:///run/cl.sock");
+    assert_eq!(settings("").check().unwrap_err().field, "listen-path");
 }

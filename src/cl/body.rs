@@ -1,6 +1,7 @@
 //! Bodies: in whole, out in pieces.
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -10,20 +11,24 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 
+use super::StreamedBody;
 use crate::jsonrpc::Reply;
 
 /// Most of a body is asked for up to here before the first byte of it has come: a head may say any
 /// length and send nothing.
 const RESERVED_AT_ONCE: usize = 16 * 1024 * 1024;
 
-/// Why there is no body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why there is no body, as the CL is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unread {
     /// Longer than the limit, by its head or by what has come.
+    #[error("body too large")]
     TooLarge,
     /// It broke off, or its framing is wrong.
+    #[error("incomplete body")]
     Broken,
     /// Nothing came for too long.
+    #[error("body timed out")]
     Stalled,
 }
 
@@ -99,5 +104,44 @@ impl Body for Pieces {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.length)
+    }
+}
+
+/// What goes out to the CL.
+pub(super) enum Outgoing {
+    /// A reply of JSON-RPC, or a refusal.
+    Reply(Pieces),
+    /// What the EL answers to a request that was passed on.
+    Passed(StreamedBody),
+}
+
+impl Body for Outgoing {
+    type Data = Bytes;
+    type Error = Box<dyn Error + Send + Sync>;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match self.get_mut() {
+            Self::Reply(pieces) => Pin::new(pieces)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
+            Self::Passed(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Reply(pieces) => pieces.is_end_stream(),
+            Self::Passed(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Reply(pieces) => pieces.size_hint(),
+            Self::Passed(body) => body.size_hint(),
+        }
     }
 }

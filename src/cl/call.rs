@@ -1,13 +1,18 @@
 //! What comes through the door and what goes back.
 
+use std::error::Error;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
 
 use crate::jsonrpc::Reply;
 
-/// A request that has been let in, its body complete.
+/// A body that is handed on piece by piece, in either direction.
+pub type StreamedBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
+
+/// A request that has been let in, its body complete; or a message of a WebSocket that has.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// The body as it came: any bytes, up to the limit.
@@ -15,7 +20,8 @@ pub struct Call {
     /// Who calls.
     pub caller: Caller,
     /// When the request's head was read. The handler is called once the body is complete, so the
-    /// time from here to there is what the CL needed to send it.
+    /// time from here to there is what the CL needed to send it. Over a WebSocket, where messages
+    /// have no head, when it was complete.
     pub received: Instant,
 }
 
@@ -32,6 +38,16 @@ pub struct Caller {
     pub client_version: Option<HeaderValue>,
 }
 
+/// A request of a CL that speaks REST-SSZ itself: any verb, a path under `/engine/`.
+#[derive(Debug)]
+pub struct Passage {
+    /// The request as it came. Its body fails when the CL breaks off, stalls or goes over the
+    /// limit; the CL is then told so, whatever the handler answers.
+    pub request: Request<StreamedBody>,
+    /// Who asks.
+    pub caller: Caller,
+}
+
 /// How a call ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -46,5 +62,18 @@ pub enum Outcome {
 pub trait Handler: Clone + Send + Sync + 'static {
     /// Serves one call. It runs in a task of its own and to its end, even when the CL hangs up: an
     /// exchange with the EL must not be cut in the middle.
+    ///
+    /// The messages of a WebSocket are begun in order: each call is polled once before the next one
+    /// is made. A handler that takes its place in a line when first polled keeps their order.
     fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send;
+
+    /// Passes on a request of the REST-SSZ API. It runs in a task of its own up to the head of the
+    /// answer, also when the CL hangs up; the answer's body is dropped with the CL's connection.
+    ///
+    /// A handler of JSON-RPC alone has no such paths: 404.
+    fn pass(&self, _passage: Passage) -> impl Future<Output = Response<StreamedBody>> + Send {
+        let mut response = Response::new(StreamedBody::default());
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        std::future::ready(response)
+    }
 }

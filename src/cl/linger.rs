@@ -2,7 +2,7 @@
 //!
 //! An early answer — 401 or 413 while the CL still sends — ends with a close. Were the socket
 //! closed with bytes of the CL unread, TCP would send a reset, and a reset can destroy the answer
-//! on its way (RFC 9112, section 9.6). So the sending side is closed first and what still comes is
+//! on its way (RFC 9112, section 9.6); a socket file does much the same. So the sending side is closed first and what still comes is
 //! read and thrown away, within bounds.
 
 use std::io;
@@ -11,27 +11,31 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 /// A CL that has not noticed by then will not.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// At most as much as the system may have buffered on both sides several times over.
 const DISCARDED: u64 = 32 * 1024 * 1024;
 
-/// A TCP stream that is drained in the background after its sending side was closed.
-pub(super) struct Lingering {
-    stream: Option<TcpStream>,
+/// What a stream has to be to be drained in the background.
+pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Duplex for S {}
+
+/// A stream that is drained in the background after its sending side was closed.
+pub(super) struct Lingering<S: Duplex> {
+    stream: Option<S>,
     closed: bool,
     at_end: bool,
 }
 
-impl Lingering {
-    pub(super) const fn new(stream: TcpStream) -> Self {
+impl<S: Duplex> Lingering<S> {
+    pub(super) const fn new(stream: S) -> Self {
         Self { stream: Some(stream), closed: false, at_end: false }
     }
 
-    fn stream(self: Pin<&mut Self>) -> io::Result<Pin<&mut TcpStream>> {
+    fn stream(self: Pin<&mut Self>) -> io::Result<Pin<&mut S>> {
         // It is there until the drop.
         self.get_mut()
             .stream
@@ -41,7 +45,7 @@ impl Lingering {
     }
 }
 
-impl AsyncRead for Lingering {
+impl<S: Duplex> AsyncRead for Lingering<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -59,7 +63,7 @@ impl AsyncRead for Lingering {
     }
 }
 
-impl AsyncWrite for Lingering {
+impl<S: Duplex> AsyncWrite for Lingering<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -91,7 +95,7 @@ impl AsyncWrite for Lingering {
     }
 }
 
-impl Drop for Lingering {
+impl<S: Duplex> Drop for Lingering<S> {
     fn drop(&mut self) {
         let Some(stream) = self.stream.take() else { return };
         // After an end of file nothing more can come; without a close there is nothing to save.
@@ -105,7 +109,7 @@ impl Drop for Lingering {
 }
 
 /// Reads until the CL closes too, patience ends, or enough has been thrown away.
-async fn discard(stream: TcpStream) {
+async fn discard(stream: impl Duplex) {
     let mut rest = stream.take(DISCARDED);
     let _ =
         tokio::time::timeout(PATIENCE, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;

@@ -1,45 +1,52 @@
-//! The door to the CL: HTTP/1.1 and h2c on one port, JWT check. Knows nothing of engine methods.
+//! The door to the CL: HTTP/1.1, h2c and WebSocket on one port or socket file, JWT check. Knows nothing of engine methods.
 //!
 //! A request that gets in is a [`Call`] and goes to the [`Handler`]; everything the envelope of
 //! HTTP decides by itself is answered here:
 //!
 //! | request | answer |
 //! |-|-|
-//! | `POST` on any path not under `/engine/` | a call |
-//! | `POST` under `/engine/` | 404 |
+//! | anything under `/engine/` | a [`Passage`]: the CL speaks REST-SSZ itself |
+//! | `POST` on any other path | a call |
+//! | a WebSocket's handshake on any other path | 101; from then on each message is a call |
 //! | any other verb | 405 |
 //! | no good token | 401, before the body is read |
 //! | content type that is neither JSON nor plain text | 415 |
 //! | body over the limit | 413, at the head when that tells the length |
 //! | body that breaks off or stalls | 400, 408 |
 //!
-//! Every other answer is 200: a CL takes any other status for a broken EL and sends the call
-//! again.
+//! Every other answer to a call is 200: a CL takes any other status for a broken EL and sends the
+//! call again.
 
 mod auth;
 mod body;
 mod call;
+mod conversation;
 mod linger;
+mod listener;
+mod metered;
+mod refusal;
 mod server;
 mod service;
+mod websocket;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::jwt::Secret;
 
-pub use call::{Call, Caller, Handler, Outcome};
-pub use server::{BindError, Server, Stopped};
+pub use call::{Call, Caller, Handler, Outcome, Passage, StreamedBody};
+pub use listener::{BindError, Place};
+pub use server::{Server, Stopped};
 
 /// How the door is kept.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Who is let in.
     pub auth: Auth,
-    /// The longest request body, in bytes. The Engine API names no limit for JSON-RPC; ELs take
+    /// The longest request body or WebSocket message, in bytes. The Engine API names no limit for JSON-RPC; ELs take
     /// 128 MiB and more on this port.
     pub body_limit: usize,
     /// How long a connection may go without a complete request head: at its start, between two
-    /// requests and inside a head. It must outlast the idle time of a CL's pool (up to 90 s), or
+    /// requests and inside a head; and a WebSocket without a message or a sign of life. It must outlast the idle time of a CL's pool (up to 90 s), or
     /// the CL sends into a connection that is just being closed.
     pub head_timeout: Duration,
     /// How long a body may go without a further byte.

@@ -1,8 +1,6 @@
-//! The port: connections in, an orderly end.
+//! Connections in, an orderly end.
 
 use std::convert::Infallible;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,39 +9,41 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::linger::Lingering;
+use super::linger::{Duplex, Lingering};
+use super::listener::{Accepted, BindError, Listener, Place};
 use super::service::Service;
 use super::{Config, Handler};
 
 /// With the default of 64 KiB a body of a megabyte waits for window updates most of its time.
 const WINDOW: u32 = 16 * 1024 * 1024;
 
-/// An h2 connection is never idle-closed; a ping tells one whose CL is gone.
-const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// Bodies that wait for their turn are not read and hold their share of the connection's window. It
+/// has to last for more of them than a CL ever lines up, or the one whose turn it is would starve.
+const CONNECTION_WINDOW: u32 = 8 * WINDOW;
+
+/// Neither an h2 connection nor a WebSocket is idle-closed; a ping tells one whose CL is gone.
+pub(super) const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Out of descriptors, say: nothing gets better by asking again at once.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(250);
-
-/// A port that is bound and not yet served.
+/// A place that is bound and not yet served.
 #[derive(Debug)]
 pub struct Server {
-    listener: TcpListener,
-    addr: SocketAddr,
+    listener: Listener,
+    place: Place,
 }
 
-/// The port cannot be bound.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {addr}: {error}")]
-pub struct BindError {
-    /// The address asked for.
-    pub addr: SocketAddr,
-    /// What the system says.
-    pub error: io::Error,
+/// How far a server is on its way to the end, for connections that are not hyper's any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It serves.
+    Open,
+    /// Calls under way may end, new ones are not begun.
+    Closing,
+    /// Nothing may go on.
+    Cut,
 }
 
 /// How a server came to its end.
@@ -57,24 +57,20 @@ pub enum Stopped {
 }
 
 impl Server {
-    /// Binds `addr`. From here on the system takes connections; they wait for [`Self::serve`].
-    /// Must be called in a Tokio runtime.
+    /// Binds a port or a socket file. From here on the system takes connections; they wait for
+    /// [`Self::serve`]. Must be called in a Tokio runtime.
     ///
     /// # Errors
     ///
-    /// [`BindError`] names the address.
-    pub async fn bind(addr: SocketAddr) -> Result<Self, BindError> {
-        let bound = async {
-            let listener = TcpListener::bind(addr).await?;
-            let addr = listener.local_addr()?;
-            Ok(Self { listener, addr })
-        };
-        bound.await.map_err(|error| BindError { addr, error })
+    /// [`BindError`] names the place.
+    pub async fn bind(place: impl Into<Place>) -> Result<Self, BindError> {
+        let (listener, place) = Listener::bind(place.into()).await?;
+        Ok(Self { listener, place })
     }
 
-    /// The address bound, with the port the system chose when asked for port 0.
-    pub const fn addr(&self) -> SocketAddr {
-        self.addr
+    /// What was bound, with the port the system chose when asked for port 0.
+    pub const fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Serves until `shutdown` is ready; then takes no more connections, lets the calls in flight
@@ -87,7 +83,8 @@ impl Server {
     ) -> Stopped {
         let Config { grace, head_timeout, .. } = config;
         let (in_flight, mut all_done) = mpsc::channel(1);
-        let service = Arc::new(Service::new(config, handler, in_flight));
+        let (tell_phase, phase) = watch::channel(Phase::Open);
+        let service = Arc::new(Service::new(config, handler, in_flight, phase));
         let http = http(head_timeout);
         let graceful = GracefulShutdown::new();
         let mut connections = JoinSet::new();
@@ -95,45 +92,42 @@ impl Server {
         loop {
             tokio::select! {
                 () = &mut shutdown => break,
-                stream = accept(&self.listener) => {
+                accepted = self.listener.accept() => {
                     let connection = Connection {
                         http: http.clone(),
                         service: Arc::clone(&service),
                         head_timeout,
                         watcher: graceful.watcher(),
                     };
-                    connections.spawn(connection.run(stream));
+                    match accepted {
+                        Accepted::Tcp(stream) => {
+                            // Small answers must not wait for the acknowledgement of the one before.
+                            if let Err(error) = stream.set_nodelay(true) {
+                                tracing::debug!(%error, "cannot set TCP_NODELAY");
+                            }
+                            connections.spawn(connection.run(stream))
+                        }
+                        Accepted::Unix(stream) => connections.spawn(connection.run(stream)),
+                    };
                 }
                 Some(_) = connections.join_next() => {}
             }
         }
         drop(self.listener);
         drop(service);
+        tell_phase.send_replace(Phase::Closing);
         let drained = async {
             graceful.shutdown().await;
             while connections.join_next().await.is_some() {}
             // No message is ever sent: this waits for the last sender, that of the last call.
             let _: Option<Infallible> = all_done.recv().await;
         };
-        match tokio::time::timeout(grace, drained).await {
+        let stopped = match tokio::time::timeout(grace, drained).await {
             Ok(()) => Stopped::Drained,
             Err(_) => Stopped::Cut,
-        }
-    }
-}
-
-/// Waits for the next connection. A failure to take one is not the end of the server.
-async fn accept(listener: &TcpListener) -> TcpStream {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return stream,
-            // The CL was gone before its turn came.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
+        };
+        tell_phase.send_replace(Phase::Cut);
+        stopped
     }
 }
 
@@ -147,7 +141,7 @@ fn http(head_timeout: Duration) -> auto::Builder<TokioExecutor> {
     http.http2()
         .timer(TokioTimer::new())
         .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .max_concurrent_streams(256)
         .max_header_list_size(32 * 1024)
         .keep_alive_interval(PING_INTERVAL)
@@ -164,12 +158,8 @@ struct Connection<H> {
 }
 
 impl<H: Handler> Connection<H> {
-    async fn run(self, stream: TcpStream) {
+    async fn run(self, stream: impl Duplex) {
         let Self { http, service, head_timeout, watcher } = self;
-        // Small answers must not wait for the acknowledgement of the one before.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "cannot set TCP_NODELAY");
-        }
         let begun = Arc::new(AtomicBool::new(false));
         let requests = service_fn({
             let begun = Arc::clone(&begun);
@@ -179,7 +169,8 @@ impl<H: Handler> Connection<H> {
                 async move { Ok::<_, Infallible>(answer.await) }
             }
         });
-        let connection = http.serve_connection(TokioIo::new(Lingering::new(stream)), requests);
+        let connection =
+            http.serve_connection_with_upgrades(TokioIo::new(Lingering::new(stream)), requests);
         tokio::select! {
             ended = watcher.watch(connection) => {
                 if let Err(error) = ended {

@@ -4,18 +4,20 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::header::{ALLOW, CONNECTION, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use tokio::sync::mpsc;
+use hyper_util::rt::TokioIo;
+use tokio::sync::{mpsc, watch};
 
-use super::auth::{Denied, Gate};
-use super::body::{self, Pieces, Unread};
-use super::{Call, Config, Handler, Outcome};
+use super::auth::Gate;
+use super::body::{self, Outgoing};
+use super::conversation::Conversation;
+use super::metered::Metered;
+use super::refusal::{JSON, Refusal, TEXT, response};
+use super::server::Phase;
+use super::{Call, Config, Handler, Outcome, Passage, StreamedBody, websocket};
 use crate::jsonrpc::Reply;
-
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// Everything the requests of a server share.
 pub(super) struct Service<H> {
@@ -24,39 +26,46 @@ pub(super) struct Service<H> {
     handler: H,
     /// Held by every call in flight, so that a stopping server knows when the last one is done.
     in_flight: mpsc::Sender<Infallible>,
+    phase: watch::Receiver<Phase>,
 }
 
-/// A request the door itself answers.
-enum Refusal {
-    NotFound,
-    Verb(Method),
-    Denied(Denied),
-    MediaType,
-    Body(Unread),
-    Panicked,
+/// What a request is by its head.
+enum Route {
+    /// A call of JSON-RPC.
+    Call,
+    /// A request of the REST-SSZ API.
+    Pass,
+    /// The handshake of a WebSocket.
+    WebSocket,
 }
 
 impl<H: Handler> Service<H> {
-    pub(super) fn new(config: Config, handler: H, in_flight: mpsc::Sender<Infallible>) -> Self {
+    pub(super) fn new(
+        config: Config,
+        handler: H,
+        in_flight: mpsc::Sender<Infallible>,
+        phase: watch::Receiver<Phase>,
+    ) -> Self {
         let gate = Gate::new(config.auth.clone(), config.clock);
-        Self { config, gate, handler, in_flight }
+        Self { config, gate, handler, in_flight, phase }
     }
 
     /// Answers one request. To be dropped at any time without harm to a call under way.
-    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Pieces> {
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Outgoing> {
         let version = request.version();
-        match self.serve(request).await {
-            Ok(Outcome::Json(reply)) => response(StatusCode::OK, JSON, reply),
-            Ok(Outcome::Status(status, text)) => response(status, TEXT, Reply::raw(text)),
-            Err(refusal) => refusal.response(version),
-        }
+        let answered = match route(&request) {
+            Ok(Route::Call) => self.call(request).await,
+            Ok(Route::Pass) => self.pass(request).await,
+            Ok(Route::WebSocket) => self.open(request),
+            Err(refusal) => Err(refusal),
+        };
+        answered.unwrap_or_else(|refusal| refusal.response(version))
     }
 
     /// The order matters: nothing of a body is read, and no `100 Continue` sent, before the head
     /// has passed every check.
-    async fn serve(&self, request: Request<Incoming>) -> Result<Outcome, Refusal> {
+    async fn call(&self, request: Request<Incoming>) -> Result<Response<Outgoing>, Refusal> {
         let received = Instant::now();
-        route(request.method(), request.uri())?;
         let caller = self.gate.admit(request.headers()).map_err(Refusal::Denied)?;
         if !is_json(request.headers()) {
             return Err(Refusal::MediaType);
@@ -65,18 +74,63 @@ impl<H: Handler> Service<H> {
         let body = body::read(request.into_body(), body_limit, body_timeout)
             .await
             .map_err(Refusal::Body)?;
-        self.run(Call { body, caller, received }).await
+        let handler = self.handler.clone();
+        let call = Call { body, caller, received };
+        Ok(match self.run(async move { handler.call(call).await }).await? {
+            Outcome::Json(reply) => response(StatusCode::OK, JSON, reply),
+            Outcome::Status(status, text) => response(status, TEXT, Reply::raw(text)),
+        })
+    }
+
+    async fn pass(&self, request: Request<Incoming>) -> Result<Response<Outgoing>, Refusal> {
+        let caller = self.gate.admit(request.headers()).map_err(Refusal::Denied)?;
+        let (head, body) = request.into_parts();
+        let Config { body_limit, body_timeout, .. } = self.config;
+        let (body, fault) = Metered::new(body, body_limit, body_timeout).map_err(Refusal::Body)?;
+        let request = Request::from_parts(head, StreamedBody::new(body));
+        let handler = self.handler.clone();
+        let passage = Passage { request, caller };
+        let response = self.run(async move { handler.pass(passage).await }).await?;
+        match fault.get() {
+            // Whatever the handler makes of a request that breaks off, this is the reason.
+            Some(unread) => Err(Refusal::Body(unread)),
+            None => Ok(response.map(Outgoing::Passed)),
+        }
+    }
+
+    /// Opens a WebSocket. The token of the handshake lets in all its messages (`authentication.md`).
+    fn open(&self, mut request: Request<Incoming>) -> Result<Response<Outgoing>, Refusal> {
+        let caller = self.gate.admit(request.headers()).map_err(Refusal::Denied)?;
+        let opening = websocket::opening(request.headers())?;
+        let conversation = Conversation {
+            handler: self.handler.clone(),
+            caller,
+            limit: self.config.body_limit,
+            silence: self.config.head_timeout,
+            in_flight: self.in_flight.clone(),
+            phase: self.phase.clone(),
+        };
+        let upgraded = hyper::upgrade::on(&mut request);
+        tokio::spawn(async move {
+            match upgraded.await {
+                Ok(stream) => conversation.run(TokioIo::new(stream)).await,
+                Err(error) => tracing::debug!(%error, "WebSocket of the CL did not open"),
+            }
+        });
+        Ok(opening)
     }
 
     /// Has the handler run in a task of its own: this future is dropped when the CL hangs up, the
-    /// call goes on.
-    async fn run(&self, call: Call) -> Result<Outcome, Refusal> {
-        let handler = self.handler.clone();
+    /// exchange with the EL goes on.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Refusal> {
         let in_flight = self.in_flight.clone();
         let task = tokio::spawn(async move {
-            let outcome = handler.call(call).await;
+            let done = work.await;
             drop(in_flight);
-            outcome
+            done
         });
         task.await.map_err(|error| {
             tracing::error!(%error, "call ended without an answer");
@@ -85,16 +139,18 @@ impl<H: Handler> Service<H> {
     }
 }
 
-/// What a request is by its first line.
-fn route(method: &Method, uri: &Uri) -> Result<(), Refusal> {
-    if *method != Method::POST {
-        return Err(Refusal::Verb(method.clone()));
-    }
+fn route<B>(request: &Request<B>) -> Result<Route, Refusal> {
     // The REST-SSZ API's own paths. ELs take JSON-RPC on any other one, `/engine` included.
-    if uri.path().starts_with("/engine/") {
-        return Err(Refusal::NotFound);
+    if request.uri().path().starts_with("/engine/") {
+        return Ok(Route::Pass);
     }
-    Ok(())
+    if websocket::is_asked_for(request) {
+        return Ok(Route::WebSocket);
+    }
+    match *request.method() {
+        Method::POST => Ok(Route::Call),
+        ref verb => Err(Refusal::Verb(verb.clone())),
+    }
 }
 
 /// Whether the content type may be that of JSON. CLs have been seen to send none, or one with
@@ -105,46 +161,4 @@ fn is_json(headers: &HeaderMap) -> bool {
     ["application/json", "application/json-rpc", "application/jsonrequest", "text/plain"]
         .iter()
         .any(|accepted| essence.eq_ignore_ascii_case(accepted))
-}
-
-impl Refusal {
-    fn response(&self, version: Version) -> Response<Pieces> {
-        let (status, text) = match self {
-            Self::NotFound => (StatusCode::NOT_FOUND, String::new()),
-            // hyper takes the body off an answer to HEAD over HTTP/1.1 only.
-            Self::Verb(Method::HEAD) => (StatusCode::METHOD_NOT_ALLOWED, String::new()),
-            Self::Verb(_) => (StatusCode::METHOD_NOT_ALLOWED, "JSON-RPC is POST only".to_owned()),
-            Self::Denied(denied) => (StatusCode::UNAUTHORIZED, denied.to_string()),
-            Self::MediaType => {
-                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "content type is not JSON".to_owned())
-            }
-            Self::Body(unread) => match unread {
-                Unread::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "body too large".to_owned()),
-                Unread::Broken => (StatusCode::BAD_REQUEST, "incomplete body".to_owned()),
-                Unread::Stalled => (StatusCode::REQUEST_TIMEOUT, "body timed out".to_owned()),
-            },
-            Self::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "internal error".to_owned()),
-        };
-        let mut response = response(status, TEXT, Reply::raw(text.into()));
-        if matches!(self, Self::Verb(_)) {
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
-        }
-        // The body of these is not read to its end, so what follows it on the connection cannot be
-        // found. A stream of HTTP/2 is reset instead, its connection stays.
-        let unread = matches!(self, Self::Denied(_) | Self::MediaType | Self::Body(_));
-        if unread && version <= Version::HTTP_11 {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        response
-    }
-}
-
-fn response(status: StatusCode, content_type: HeaderValue, reply: Reply) -> Response<Pieces> {
-    let has_body = !reply.is_empty();
-    let mut response = Response::new(Pieces::from(reply));
-    *response.status_mut() = status;
-    if has_body {
-        response.headers_mut().insert(CONTENT_TYPE, content_type);
-    }
-    response
 }

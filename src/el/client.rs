@@ -1,18 +1,22 @@
 //! The connections of each lane.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::Uri;
 use http::header::{CONNECTION, HeaderValue};
-use http_body_util::Full;
+use http::{Request, Response, Uri};
+use http_body::Body;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::{Mutex, Semaphore};
 
 use super::answer::{self, Answer};
 use super::connection::{
-    Connection, Connector, ElRequest, H2_PING_INTERVAL, H2_PING_TIMEOUT, H2_WINDOW,
+    BoxError, Connection, Connector, ElRequest, H2_PING_INTERVAL, H2_PING_TIMEOUT, H2_WINDOW,
+    StreamedBody,
 };
 use super::error::{Failure, Phase, Resend};
 use super::lane::Lane;
@@ -26,32 +30,45 @@ const HISTORY_AT_ONCE: usize = 2;
 
 /// Every lane's connections, over either transport. No lane uses another's.
 pub(super) struct Clients {
-    h2c: LaneClients,
-    http1: LaneClients,
-    history: Semaphore,
+    h2c: Lanes<Held, Pool<Full<Bytes>>>,
+    http1: Lanes<Held, Pool<Full<Bytes>>>,
+    /// Those of requests that are passed on as they come in: they cannot be sent a second time, and
+    /// one may take as long as the CL likes.
+    passing_h2c: Lanes<Pool<StreamedBody>, Pool<StreamedBody>>,
+    passing_http1: Lanes<Pool<StreamedBody>, Pool<StreamedBody>>,
+    history: Arc<Semaphore>,
     limit: usize,
 }
 
-struct LaneClients {
-    command: Held,
-    build: Pool,
-    history: Pool,
-    relay: Pool,
+/// One of each lane; `C` is what keeps the commands in their order.
+struct Lanes<C, P> {
+    command: C,
+    build: P,
+    history: P,
+    relay: P,
+}
+
+impl<C, P> Lanes<C, P> {
+    fn new(command: C, pool: impl Fn() -> P) -> Self {
+        Self { command, build: pool(), history: pool(), relay: pool() }
+    }
 }
 
 impl Clients {
     /// `limit` is the largest answer body in bytes. Opens nothing.
     pub(super) fn new(connector: &Connector, limit: usize) -> Self {
-        let lanes = |transport| LaneClients {
-            command: Held::new(connector.clone(), transport),
-            build: Pool::new(connector.clone(), transport),
-            history: Pool::new(connector.clone(), transport),
-            relay: Pool::new(connector.clone(), transport),
+        let lanes = |transport| {
+            Lanes::new(Held::new(connector.clone(), transport), || Pool::new(connector, transport))
+        };
+        let passing = |transport| {
+            Lanes::new(Pool::new(connector, transport), || Pool::new(connector, transport))
         };
         Self {
             h2c: lanes(Transport::H2c),
             http1: lanes(Transport::Http1),
-            history: Semaphore::new(HISTORY_AT_ONCE),
+            passing_h2c: passing(Transport::H2c),
+            passing_http1: passing(Transport::Http1),
+            history: Arc::new(Semaphore::new(HISTORY_AT_ONCE)),
             limit,
         }
     }
@@ -80,11 +97,44 @@ impl Clients {
     }
 }
 
-/// As many connections as it takes over HTTP/1.1, one over h2c.
-struct Pool(legacy::Client<Connector, Full<Bytes>>);
+impl Clients {
+    /// One exchange of which neither body is held here. It is over when the answer's body is
+    /// dropped.
+    pub(super) async fn pass(
+        &self,
+        lane: Lane,
+        transport: Transport,
+        request: Request<StreamedBody>,
+    ) -> Result<Response<StreamedBody>, Failure> {
+        let lanes = match transport {
+            Transport::H2c => &self.passing_h2c,
+            Transport::Http1 => &self.passing_http1,
+        };
+        let (pool, permit) = match lane {
+            Lane::Command => (&lanes.command, None),
+            Lane::Build => (&lanes.build, None),
+            Lane::Relay => (&lanes.relay, None),
+            Lane::History => (&lanes.history, Arc::clone(&self.history).acquire_owned().await.ok()),
+        };
+        let answer = pool.head(request).await?;
+        Ok(answer.map(|body| {
+            StreamedBody::new(body.map_err(move |error| {
+                // Named here so that it lives as long as the body does.
+                let _in_flight = &permit;
+                BoxError::from(error)
+            }))
+        }))
+    }
+}
 
-impl Pool {
-    fn new(connector: Connector, transport: Transport) -> Self {
+/// As many connections as it takes over HTTP/1.1, one over h2c.
+struct Pool<B>(legacy::Client<Connector, B>);
+
+impl<B> Pool<B>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
+    fn new(connector: &Connector, transport: Transport) -> Self {
         let mut builder = legacy::Client::builder(TokioExecutor::new());
         builder.timer(TokioTimer::new()).pool_timer(TokioTimer::new());
         match transport {
@@ -99,20 +149,23 @@ impl Pool {
                 .http2_keep_alive_timeout(H2_PING_TIMEOUT)
                 .http2_keep_alive_while_idle(true),
         };
-        Self(builder.build(connector))
+        Self(builder.build(connector.clone()))
     }
 
-    async fn exchange(&self, request: ElRequest, limit: usize) -> Result<Answer, Failure> {
+    async fn exchange(&self, request: Request<B>, limit: usize) -> Result<Answer, Failure> {
+        answer::read(self.head(request).await?, limit).await
+    }
+
+    async fn head(&self, request: Request<B>) -> Result<Response<Incoming>, Failure> {
         // A request that finds its connection dead before a byte of it was written is moved to
         // another one by the client; that is all it resends.
-        let response = self.0.request(request).await.map_err(|error| {
+        self.0.request(request).await.map_err(|error| {
             if error.is_connect() {
                 Failure::unreachable(error.into())
             } else {
                 Failure::exchange(Phase::BeforeAnswer, error.into())
             }
-        })?;
-        answer::read(response, limit).await
+        })
     }
 }
 

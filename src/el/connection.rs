@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::future::Future;
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,16 +14,19 @@ use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderValue, Request, Response, Uri};
 use http_body_util::Full;
+use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tower::Service;
 
+use super::endpoint::Endpoint;
 use super::error::{Failure, Phase, Resend};
+use super::stream::Stream;
 use super::surface::Transport;
 
 /// The window of a stream and of a connection. With the 64 KiB of the standard a body of a
@@ -43,15 +47,21 @@ const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) type BoxError = Box<dyn Error + Send + Sync>;
 pub(super) type ElRequest = Request<Full<Bytes>>;
 
-/// Opens TCP connections: resolves the name anew each time, tries all addresses with a stagger.
+/// A body that is handed on piece by piece, in either direction.
+pub type StreamedBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// Opens connections. Over TCP it resolves the name anew each time and tries all addresses with a
+/// stagger.
 #[derive(Clone, Debug)]
 pub(super) struct Connector {
     tcp: HttpConnector,
+    /// The socket file, if the EL is behind one: whatever is asked for is there.
+    socket: Option<Arc<Path>>,
     limit: Duration,
 }
 
 impl Connector {
-    pub(super) fn new(connect_timeout: Duration) -> Self {
+    pub(super) fn new(endpoint: &Endpoint, connect_timeout: Duration) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(connect_timeout));
@@ -61,12 +71,12 @@ impl Connector {
         #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
         tcp.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
         // The connector's own timeout counts from the resolved name on, and once per family.
-        Self { tcp, limit: connect_timeout * 2 }
+        Self { tcp, socket: endpoint.socket().map(Arc::from), limit: connect_timeout * 2 }
     }
 }
 
 impl Service<Uri> for Connector {
-    type Response = TokioIo<TcpStream>;
+    type Response = TokioIo<Stream>;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
@@ -75,13 +85,30 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, target: Uri) -> Self::Future {
-        let connecting = self.tcp.call(target);
+        let connecting = match &self.socket {
+            Some(path) => Connecting::Unix(Arc::clone(path)),
+            None => Connecting::Tcp(self.tcp.call(target)),
+        };
         let limit = self.limit;
         Box::pin(async move {
-            match tokio::time::timeout(limit, connecting).await {
-                Ok(connected) => connected.map_err(Into::into),
+            match tokio::time::timeout(limit, connecting.stream()).await {
+                Ok(connected) => connected.map(TokioIo::new),
                 Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
             }
+        })
+    }
+}
+
+enum Connecting {
+    Tcp(<HttpConnector as Service<Uri>>::Future),
+    Unix(Arc<Path>),
+}
+
+impl Connecting {
+    async fn stream(self) -> Result<Stream, BoxError> {
+        Ok(match self {
+            Self::Tcp(connecting) => Stream::Tcp(connecting.await?.into_inner()),
+            Self::Unix(path) => Stream::Unix(UnixStream::connect(path).await?),
         })
     }
 }
@@ -106,9 +133,9 @@ impl Connection {
         transport: Transport,
         target: &Uri,
     ) -> Result<Self, Failure> {
-        let tcp = connector.clone().call(target.clone()).await.map_err(Failure::unreachable)?;
+        let stream = connector.clone().call(target.clone()).await.map_err(Failure::unreachable)?;
         let heard = Heard::default();
-        let io = TokioIo::new(Listened { tcp: tcp.into_inner(), heard: heard.clone() });
+        let io = TokioIo::new(Listened { stream: stream.into_inner(), heard: heard.clone() });
         let (end, ended) = oneshot::channel();
         let failed = |error: hyper::Error| Failure::unreachable(error.into());
         let sender = match transport {
@@ -202,7 +229,7 @@ struct Heard(Arc<AtomicBool>);
 
 /// A socket that remembers whether the peer has said anything at all.
 struct Listened {
-    tcp: TcpStream,
+    stream: Stream,
     heard: Heard,
 }
 
@@ -213,7 +240,7 @@ impl AsyncRead for Listened {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        let read = Pin::new(&mut self.tcp).poll_read(cx, buf);
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         if buf.filled().len() > before {
             self.heard.0.store(true, Ordering::Relaxed);
         }
@@ -227,15 +254,15 @@ impl AsyncWrite for Listened {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.tcp).poll_write(cx, buf)
+        Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tcp).poll_flush(cx)
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tcp).poll_shutdown(cx)
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 
     fn poll_write_vectored(
@@ -243,10 +270,10 @@ impl AsyncWrite for Listened {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs)
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.tcp.is_write_vectored()
+        self.stream.is_write_vectored()
     }
 }

@@ -1,7 +1,8 @@
-//! Where the EL is: its authority and the path prefix both protocols live under.
+//! Where the EL is: its authority and the path prefix both protocols live under, or its socket file.
 
 use std::fmt;
 use std::net::Ipv6Addr;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use http::Uri;
@@ -10,21 +11,32 @@ use http::uri::Authority;
 /// The engine port every EL listens on unless told otherwise.
 const DEFAULT_PORT: u16 = 8551;
 
-/// The EL's engine endpoint, parsed from `http://host[:port][/prefix]`.
+/// What an EL behind a socket file is called in `Host` and `:authority`: a name that the lists of
+/// allowed hosts have.
+const LOCAL: Authority = Authority::from_static("localhost");
+
+/// The EL's engine endpoint, parsed from `http://host[:port][/prefix]` or `unix:///path/of/socket`.
 ///
 /// The port defaults to 8551. IPv6 literals are bracketed. A prefix is kept for REST and JSON-RPC
-/// alike and joined without doubled slashes.
+/// alike and joined without doubled slashes. Behind a socket file the same HTTP is spoken, h2c or
+/// HTTP/1.1, without a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     authority: Authority,
     /// Empty, or `/some/prefix` without a slash at the end.
     prefix: String,
+    socket: Option<PathBuf>,
 }
 
 impl Endpoint {
     /// `host:port` as it goes into `Host` and `:authority`, IPv6 bracketed.
     pub fn authority(&self) -> &Authority {
         &self.authority
+    }
+
+    /// The socket file, if the EL is not reached over TCP.
+    pub fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
     }
 
     /// The path JSON-RPC is posted to: the prefix, or `/`.
@@ -47,6 +59,18 @@ impl Endpoint {
         self.uri(&format!("{}{}/{relative}", self.prefix, base.0))
     }
 
+    /// The absolute URI of `path_and_query` as it stands under the prefix.
+    pub(super) fn passing_uri(&self, path_and_query: &str) -> Result<Uri, http::Error> {
+        self.uri(&format!("{}{path_and_query}", self.prefix))
+    }
+
+    fn behind(path: &str) -> Result<Self, EndpointError> {
+        if !path.starts_with('/') || path.ends_with('/') {
+            return Err(EndpointError::Socket(path.to_owned()));
+        }
+        Ok(Self { authority: LOCAL, prefix: String::new(), socket: Some(PathBuf::from(path)) })
+    }
+
     fn uri(&self, path_and_query: &str) -> Result<Uri, http::Error> {
         Uri::builder()
             .scheme(http::uri::Scheme::HTTP)
@@ -62,9 +86,13 @@ impl FromStr for Endpoint {
     /// # Errors
     ///
     /// When the text is no `http://` URL of a host, or carries user info, a query or a fragment:
-    /// nothing of these would reach the EL, so they are refused and not dropped.
+    /// nothing of these would reach the EL, so they are refused and not dropped. When it is no
+    /// `unix://` and an absolute path, which is taken to the letter.
     fn from_str(text: &str) -> Result<Self, EndpointError> {
         let text = text.trim();
+        if let Some(path) = text.strip_prefix("unix://") {
+            return Self::behind(path);
+        }
         // The parser of `http` drops fragments without a word.
         if text.contains('#') {
             return Err(EndpointError::QueryOrFragment);
@@ -101,13 +129,16 @@ impl FromStr for Endpoint {
         };
         let authority = Authority::try_from(format!("{host}:{port}"))
             .map_err(|source| EndpointError::Malformed(source.to_string()))?;
-        Ok(Self { authority, prefix: normal_path(uri.path()) })
+        Ok(Self { authority, prefix: normal_path(uri.path()), socket: None })
     }
 }
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority, self.prefix)
+        match &self.socket {
+            Some(path) => write!(f, "unix://{}", path.display()),
+            None => write!(f, "http://{}{}", self.authority, self.prefix),
+        }
     }
 }
 
@@ -115,12 +146,17 @@ impl fmt::Display for Endpoint {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// No `scheme://` in front.
-    #[error("the EL endpoint must be written as http://host:port")]
+    #[error("the EL endpoint must be written as http://host:port or unix:///path/of/socket")]
     NoScheme,
     /// A scheme other than `http`: the engine port is cleartext, and `https` would be a promise
     /// not kept.
     #[error("the EL endpoint must be http://…, not {0}://…: the Engine API is spoken in cleartext")]
     Scheme(String),
+    /// No absolute path of a file after `unix://`.
+    #[error(
+        "the EL endpoint must be unix:// and an absolute path, such as unix:///run/el/engine.sock, not unix://{0}"
+    )]
+    Socket(String),
     /// `user:password@` in front of the host.
     #[error("the EL endpoint must not carry user info; the Engine API is authenticated by a JWT")]
     UserInfo,

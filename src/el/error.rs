@@ -203,6 +203,8 @@ impl Failure {
             resend: if unsent { Resend::NeverSent } else { Resend::MaybeProcessed },
             reach: match h2 {
                 Some(error) if error.is_reset() => Extent::Exchange,
+                // The body that was to be sent failed, which says nothing of the EL.
+                None if hyper.is_some_and(hyper::Error::is_user) => Extent::Exchange,
                 _ => Extent::Connection,
             },
             source: Some(source),

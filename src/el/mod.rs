@@ -19,6 +19,7 @@ mod lane;
 mod probe;
 mod request;
 mod round;
+mod stream;
 mod surface;
 mod token;
 mod trouble;
@@ -29,12 +30,13 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Request, StatusCode};
+use http::{Request, Response, StatusCode};
 use tokio::sync::{Mutex, Notify, watch};
 
 pub use answer::Answer;
 pub use capabilities::{Capabilities, Limits};
 pub use config::{Config, TransportChoice, TransportChoiceError};
+pub use connection::StreamedBody;
 pub use endpoint::{Endpoint, EndpointError, RestBase, RestBaseError};
 pub use error::{ElError, ErrorKind, Phase, Resend};
 pub use lane::{CommandTurn, Lane};
@@ -71,7 +73,7 @@ impl El {
     /// Makes the door. Opens nothing: the EL need not be there yet.
     pub fn new(config: Config) -> Self {
         let endpoint = config.endpoint.clone();
-        let connector = Connector::new(config.connect_timeout);
+        let connector = Connector::new(&endpoint, config.connect_timeout);
         Self(Arc::new(Inner {
             tokens: TokenSource::new(config.tokens.clone(), config.clock.clone()),
             prober: Prober::new(
@@ -188,6 +190,37 @@ impl El {
         Ok(answer)
     }
 
+    /// Passes on a request of a CL that speaks REST itself: verb, path below the endpoint's prefix,
+    /// query, headers and body as they are, but for what concerns one connection alone (RFC 9110,
+    /// section 7.6.1), the authority, which is the EL's, and the token, as for any other call.
+    ///
+    /// It goes over the transport REST was found on, else over the one of JSON-RPC, so that an EL
+    /// without REST says so itself. Neither body is held here, nothing is sent twice once a byte of
+    /// it was written, and the exchange is over when the answer's body is dropped.
+    ///
+    /// # Errors
+    ///
+    /// See [`ElError`]; no answer of the EL is one.
+    pub async fn pass(
+        &self,
+        lane: Lane,
+        caller: &Caller,
+        request: Request<StreamedBody>,
+    ) -> Result<Response<StreamedBody>, ElError> {
+        let surface = self.surface();
+        let transport =
+            surface.rest.as_ref().map_or(surface.relay_transport(), |rest| rest.transport);
+        let token = self.0.tokens.for_call(caller);
+        let request = self
+            .0
+            .endpoint
+            .passing_uri(request::relative(&request))
+            .map(|uri| request::passed(request, uri, token))
+            .map_err(|error| self.error(Failure::bad_request(&error)))?;
+        let passed = self.0.clients.pass(lane, transport, request).await;
+        self.noted(lane, transport, passed, &surface).map(request::passed_back)
+    }
+
     /// Puts what is known of the EL in doubt: REST is withdrawn until it was found again. For
     /// answers that prove that the EL is not what it was in `epoch`; nothing happens if that is
     /// over already.
@@ -202,7 +235,19 @@ impl El {
         request: ElRequest,
         surface: &Surface,
     ) -> Result<Answer, ElError> {
-        match self.0.clients.exchange(lane, transport, request).await {
+        let exchanged = self.0.clients.exchange(lane, transport, request).await;
+        self.noted(lane, transport, exchanged, surface)
+    }
+
+    /// Draws from an exchange what it says about the EL.
+    fn noted<T>(
+        &self,
+        lane: Lane,
+        transport: Transport,
+        exchanged: Result<T, Failure>,
+        surface: &Surface,
+    ) -> Result<T, ElError> {
+        match exchanged {
             Ok(answer) => {
                 self.0.heard_from();
                 Ok(answer)

@@ -129,6 +129,21 @@ impl Order {
             _ => Self::Free,
         }
     }
+
+    /// How a request of a CL that speaks REST-SSZ itself may run beside others. By the path's
+    /// segments below `/engine/` and not by their place: drafts have had them in several.
+    pub fn of_rest(verb: &http::Method, path: &str) -> Self {
+        let has = |wanted: &str| path.split('/').any(|segment| segment == wanted);
+        if has("bodies") {
+            Self::History
+        } else if has("blobs") {
+            Self::Build
+        } else if has("payloads") || has("forkchoice") {
+            if *verb == http::Method::POST { Self::Command } else { Self::Build }
+        } else {
+            Self::Free
+        }
+    }
 }
 
 impl Method {
@@ -231,6 +246,31 @@ impl Method {
             | Self::Blobs(_)
             | Self::ClientVersion
             | Self::ExchangeCapabilities => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Order;
+    use http::Method;
+
+    #[test]
+    fn rest_requests_have_the_order_of_their_methods() {
+        for (verb, path, order) in [
+            (Method::POST, "/engine/v1/payloads", Order::Command),
+            (Method::POST, "/engine/v1/payloads/witness", Order::Command),
+            (Method::POST, "/engine/v2/osaka/payloads", Order::Command),
+            (Method::POST, "/engine/v1/forkchoice", Order::Command),
+            (Method::GET, "/engine/v1/payloads/0x0000000000000001", Order::Build),
+            (Method::POST, "/engine/v1/blobs/v4", Order::Build),
+            (Method::POST, "/engine/v1/bodies/hash", Order::History),
+            (Method::GET, "/engine/v1/bodies", Order::History),
+            (Method::POST, "/engine/v1/payloads/bodies/by-hash", Order::History),
+            (Method::GET, "/engine/v1/capabilities", Order::Free),
+            (Method::GET, "/engine/v1/payloadsX", Order::Free),
+        ] {
+            assert_eq!(Order::of_rest(&verb, path), order, "{verb} {path}");
         }
     }
 }

@@ -190,3 +190,44 @@ impl RelayReason {
         jsonrpc::Error::new(code, format!("{self}, and the EL has no JSON-RPC to ask"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_cannot_be_the_endpoints_proves_that_it_deviates() {
+        let seen = Deviation { seen: "HTTP 405 (no content type)".into(), expected: "200" };
+        for reason in [RelayReason::BadAnswer("trailing bytes".into()), RelayReason::Dialect(seen)]
+        {
+            assert!(reason.verdict().is_proof(None), "{reason}");
+            assert!(reason.is_fault_of_el(), "{reason}");
+        }
+    }
+
+    #[test]
+    fn what_depends_on_the_call_or_the_moment_proves_nothing() {
+        for reason in [
+            RelayReason::NotTranslated,
+            RelayReason::NoRest,
+            RelayReason::NoParams,
+            RelayReason::Count(0),
+            RelayReason::HeadMoved,
+            RelayReason::UnsupportedFork,
+            RelayReason::InvalidUnderGuess(Fork::Osaka),
+            RelayReason::RestRefused(StatusCode::INTERNAL_SERVER_ERROR),
+            RelayReason::EndpointDeviates,
+        ] {
+            assert!(!reason.verdict().is_proof(Some(b"[1]")), "{reason}");
+        }
+    }
+
+    #[test]
+    fn nothing_over_rest_is_a_deviation_only_if_json_rpc_has_something() {
+        let verdict = RelayReason::NoContent.verdict();
+        for nothing in [None, Some(&b"null"[..]), Some(b"[]"), Some(b"[null, null]"), Some(b"{")] {
+            assert!(!verdict.is_proof(nothing), "{nothing:?}");
+        }
+        assert!(verdict.is_proof(Some(br#"[null,{"blob_cells":[],"proofs":[]}]"#)));
+    }
+}

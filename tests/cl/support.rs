@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine_ssz_proxy::cl::{Auth, Call, Config, Handler, Outcome, Server, Stopped};
+use engine_ssz_proxy::cl::{Auth, Call, Config, Handler, Outcome, Place, Server, Stopped};
 use engine_ssz_proxy::jsonrpc::{Incoming, Invalid, RawId, Reply, Request, parse};
 use engine_ssz_proxy::jwt::Secret;
 use http::{HeaderMap, StatusCode};
@@ -99,8 +99,8 @@ pub struct Door {
 
 impl Door {
     pub async fn new(config: Config, script: Script) -> Self {
-        let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
-        let addr = server.addr();
+        let server = Server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
+        let Place::Tcp(addr) = *server.place() else { unreachable!("a port was asked for") };
         let (stop, stopped) = oneshot::channel();
         let shutdown = async {
             let _ = stopped.await;

@@ -21,6 +21,7 @@ fn net_02_an_endpoint_is_kept_with_its_port_and_bracketed_literals() {
     assert_eq!(parsed("http://[::1]"), "http://[::1]:8551");
     assert_eq!(parsed("http://[fd00::2]:8552/x/"), "http://[fd00::2]:8552/x");
     assert_eq!(parsed(" http://10.0.0.1:8551\n"), "http://10.0.0.1:8551");
+    assert_eq!(parsed("unix:///run/a b/é%20.sock"), "unix:///run/a b/é%20.sock");
 }
 
 #[test]
@@ -30,6 +31,9 @@ fn an_endpoint_that_promises_what_is_not_kept_is_refused() {
         ("", "must be written as http://host:port"),
         ("https://el:8551", "not https://"),
         ("ws://el:8551", "not ws://"),
+        ("unix://", "an absolute path"),
+        ("unix://el.sock", "an absolute path"),
+        ("unix:///run/", "an absolute path"),
         ("http://user:hunter2@el:8551", "must not carry user info"),
         ("http://:8551", ""),
         ("http:///engine", ""),

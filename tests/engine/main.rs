@@ -6,4 +6,5 @@ mod bodies;
 mod bogota;
 mod calls;
 mod errors;
+mod real_answers;
 mod support;

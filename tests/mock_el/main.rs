@@ -1,6 +1,7 @@
 //! The embedded EL, driven over real sockets on both dialects and both versions of HTTP.
 
 mod bodies_and_blobs;
+mod chain;
 mod client;
 mod conversation;
 mod json_rpc_rules;

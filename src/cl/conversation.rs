@@ -1,0 +1,261 @@
+//! Calls over a WebSocket: one message is one unit of JSON-RPC, the answers go out as they come.
+
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use http::StatusCode;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::time::{interval_at, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error as SocketError, Message, Utf8Bytes};
+
+use super::linger::PATIENCE;
+use super::server::{PING_INTERVAL, Phase};
+use super::{Call, Caller, Handler, Outcome};
+use crate::jsonrpc::{self, Code, Incoming, RawId, Reply};
+
+/// Calls that one WebSocket may have under way. Beyond it nothing more is read, so that TCP slows
+/// the CL down.
+const CALLS_AT_ONCE: usize = 64;
+
+/// One open WebSocket.
+pub(super) struct Conversation<H> {
+    pub(super) handler: H,
+    /// Who opened it; every message is theirs.
+    pub(super) caller: Caller,
+    /// The longest message, in bytes.
+    pub(super) limit: usize,
+    /// How long nothing at all may come, not even the answer to a ping.
+    pub(super) silence: Duration,
+    /// Held by the conversation and by each of its calls.
+    pub(super) in_flight: mpsc::Sender<Infallible>,
+    pub(super) phase: watch::Receiver<Phase>,
+}
+
+/// An answer on its way out, with the place it takes among [`CALLS_AT_ONCE`] until it is written.
+struct Answer {
+    message: Message,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Why no more is read.
+enum Ending {
+    /// The CL is gone, or has said that it goes.
+    Gone,
+    /// We go, once the calls under way are answered.
+    Closing(CloseCode, &'static str),
+}
+
+impl<H: Handler> Conversation<H> {
+    /// Serves the WebSocket to its end. Calls under way go on without it.
+    pub(super) async fn run<S>(self, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send,
+    {
+        let mut phase = self.phase.clone();
+        tokio::select! {
+            () = self.talk(stream) => {}
+            // The grace period is over.
+            _ = phase.wait_for(|phase| *phase == Phase::Cut) => {}
+        }
+    }
+
+    async fn talk<S>(self, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send,
+    {
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(self.limit))
+            .max_frame_size(Some(self.limit));
+        let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
+        let (sink, mut stream) = socket.split();
+        let (answers, queue) = mpsc::unbounded_channel();
+        // Both at once: a CL that writes much before it reads must not bring us to a stop.
+        let mut writing = pin!(write(sink, queue));
+        let ending = tokio::select! {
+            ending = self.read(&mut stream, answers) => ending,
+            _ = &mut writing => Ending::Gone,
+        };
+        let Ending::Closing(code, reason) = ending else { return };
+        let Some(sink) = writing.await else { return };
+        if let Ok(socket) = sink.reunite(stream) {
+            close(socket, CloseFrame { code, reason: Utf8Bytes::from_static(reason) }).await;
+        }
+    }
+
+    /// Reads messages and begins their calls, in order.
+    async fn read<S>(
+        mut self,
+        stream: &mut SplitStream<WebSocketStream<S>>,
+        answers: mpsc::UnboundedSender<Answer>,
+    ) -> Ending
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let places = Arc::new(Semaphore::new(CALLS_AT_ONCE));
+        let stale = Arc::new(Notify::new());
+        loop {
+            let message = tokio::select! {
+                biased;
+                _ = self.phase.wait_for(|phase| *phase != Phase::Open) => {
+                    return Ending::Closing(CloseCode::Away, "stopping");
+                }
+                () = stale.notified() => {
+                    return Ending::Closing(CloseCode::Policy, "the token is refused");
+                }
+                message = timeout(self.silence, stream.next()) => message,
+            };
+            let body = match message {
+                Ok(Some(Ok(Message::Text(text)))) => Bytes::from(text),
+                Ok(Some(Ok(Message::Binary(bytes)))) => bytes,
+                // A ping has been answered, and so has a close: after it comes the end.
+                Ok(Some(Ok(_))) => continue,
+                Ok(Some(Err(error))) => return after(&error),
+                Ok(None) => return Ending::Gone,
+                Err(_) => {
+                    tracing::debug!("WebSocket of the CL is silent");
+                    return Ending::Gone;
+                }
+            };
+            // Never closed, so there is a place sooner or later.
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return Ending::Gone };
+            self.begin(body, answers.clone(), Arc::clone(&stale), place).await;
+        }
+    }
+
+    /// Begins a call, and returns when it has taken its place in whatever line it has to stand in.
+    /// Spawning alone would not do: tasks begin in any order.
+    async fn begin(
+        &self,
+        body: Bytes,
+        answers: mpsc::UnboundedSender<Answer>,
+        stale: Arc<Notify>,
+        place: OwnedSemaphorePermit,
+    ) {
+        let handler = self.handler.clone();
+        let in_flight = self.in_flight.clone();
+        let (tell_begun, begun) = oneshot::channel();
+        let call =
+            Call { body: body.clone(), caller: self.caller.clone(), received: Instant::now() };
+        tokio::spawn(async move {
+            let mut call = pin!(AssertUnwindSafe(handler.call(call)).catch_unwind());
+            let first = std::future::poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await;
+            // The reader is gone if the CL is.
+            let _ = tell_begun.send(());
+            let ended = match first {
+                Poll::Ready(ended) => ended,
+                Poll::Pending => call.await,
+            };
+            let reply = match ended {
+                Ok(Outcome::Json(reply)) => reply,
+                Ok(Outcome::Status(status, text)) => {
+                    // Every later call would be refused too: this token does not get any younger.
+                    if status == StatusCode::UNAUTHORIZED {
+                        stale.notify_one();
+                    }
+                    let text = String::from_utf8_lossy(&text);
+                    errors(&body, format!("{status}: {text}"))
+                }
+                Err(_) => {
+                    tracing::error!("call ended without an answer");
+                    errors(&body, "internal error".to_owned())
+                }
+            };
+            if !reply.is_empty() {
+                // Undeliverable if the CL is gone.
+                let _ = answers.send(Answer { message: message(&reply), _place: place });
+            }
+            drop(in_flight);
+        });
+        let _ = begun.await;
+    }
+}
+
+/// Writes answers until there can be no more; gives the sink back unless it is broken.
+async fn write<S>(
+    mut sink: SplitSink<WebSocketStream<S>, Message>,
+    mut queue: mpsc::UnboundedReceiver<Answer>,
+) -> Option<SplitSink<WebSocketStream<S>, Message>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut pings = interval_at(tokio::time::Instant::now() + PING_INTERVAL, PING_INTERVAL);
+    loop {
+        let sent = tokio::select! {
+            answer = queue.recv() => match answer {
+                Some(Answer { message, _place }) => sink.send(message).await,
+                None => return Some(sink),
+            },
+            _ = pings.tick() => sink.send(Message::Ping(Bytes::new())).await,
+        };
+        if let Err(error) = sent {
+            tracing::debug!(%error, "WebSocket of the CL broke");
+            return None;
+        }
+    }
+}
+
+/// Says goodbye and waits a little for the CL to say it too.
+async fn close<S>(mut socket: WebSocketStream<S>, frame: CloseFrame)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let goodbye = async {
+        socket.send(Message::Close(Some(frame))).await?;
+        while socket.next().await.transpose()?.is_some() {}
+        Ok::<_, SocketError>(())
+    };
+    // It is the end either way.
+    let _ = timeout(PATIENCE, goodbye).await;
+    let _ = socket.get_mut().shutdown().await;
+}
+
+/// What is said to a CL whose message cannot be read.
+fn after(error: &SocketError) -> Ending {
+    tracing::debug!(%error, "WebSocket of the CL broke");
+    match error {
+        SocketError::Capacity(_) => Ending::Closing(CloseCode::Size, "message too large"),
+        SocketError::Utf8(_) => Ending::Closing(CloseCode::Invalid, "text is not UTF-8"),
+        SocketError::Protocol(_) => Ending::Closing(CloseCode::Protocol, "protocol violated"),
+        _ => Ending::Gone,
+    }
+}
+
+/// Text, as JSON is; only an EL that breaks that rule makes it binary.
+fn message(reply: &Reply) -> Message {
+    let bytes = reply.to_bytes();
+    match Utf8Bytes::try_from(bytes.clone()) {
+        Ok(text) => Message::Text(text),
+        Err(_) => Message::Binary(bytes),
+    }
+}
+
+/// An error for everybody in `body` who waits for an answer.
+fn errors(body: &Bytes, text: String) -> Reply {
+    let error = jsonrpc::Error::new(Code::INTERNAL, text);
+    let of = |id: Option<&RawId>| id.map_or_else(Reply::empty, |id| Reply::error(id, &error));
+    match jsonrpc::parse(body) {
+        Ok(Incoming::Single(request)) => of(id_of(&request)),
+        Ok(Incoming::Batch(requests)) => {
+            Reply::batch(requests.iter().map(|request| of(id_of(request))).collect())
+        }
+        Err(error) => Reply::error(&RawId::null(), &error),
+    }
+}
+
+fn id_of(request: &Result<jsonrpc::Request, jsonrpc::Invalid>) -> Option<&RawId> {
+    match request {
+        Ok(request) => request.id.as_ref(),
+        Err(invalid) => Some(&invalid.id),
+    }
+}

@@ -1,0 +1,101 @@
+//! The way of a request of a CL that speaks REST-SSZ itself.
+
+use super::{Proxy, lane_of};
+use crate::{
+    cl,
+    el::{self, Lane, StreamedBody},
+    engine::Order,
+};
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt, Full};
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Instant,
+};
+
+impl Proxy {
+    /// Passes a request on to the EL and its answer back. One that changes the EL's state stands in
+    /// the same line as the calls that do, from its head to the end of its answer.
+    pub(super) async fn pass_on(&self, passage: cl::Passage) -> Response<StreamedBody> {
+        let cl::Passage { request, caller } = passage;
+        let caller = self.note(caller);
+        let el = &self.0.el;
+        let lane = lane_of(Order::of_rest(request.method(), request.uri().path()));
+        let turn = match lane {
+            Lane::Command => Some(el.command_turn().await),
+            _ => None,
+        };
+        let (verb, path) = (request.method().clone(), request.uri().path().to_owned());
+        let started = Instant::now();
+        let passed = el.pass(lane, &caller, request).await;
+        let response = match passed {
+            Ok(response) => response.map(|body| in_turn(body, turn)),
+            Err(error) => not_passed(&error),
+        };
+        tracing::debug!(
+            %verb,
+            path,
+            status = response.status().as_u16(),
+            ms = started.elapsed().as_secs_f64() * 1e3,
+            "passed on"
+        );
+        response
+    }
+}
+
+/// What the CL gets when the EL gave no answer. The problem has no type of the API's own: none of
+/// those is about a peer that is not there.
+fn not_passed(error: &el::ElError) -> Response<StreamedBody> {
+    let status = match error.kind() {
+        el::ErrorKind::BadRequest { .. } => StatusCode::BAD_REQUEST,
+        _ => StatusCode::BAD_GATEWAY,
+    };
+    let problem = serde_json::json!({ "type": "about:blank", "detail": error.to_string() });
+    let body = Full::new(Bytes::from(problem.to_string())).map_err(|never| match never {});
+    let mut response = Response::new(StreamedBody::new(body));
+    *response.status_mut() = status;
+    let media_type = HeaderValue::from_static("application/problem+json");
+    response.headers_mut().insert(CONTENT_TYPE, media_type);
+    response
+}
+
+fn in_turn(body: StreamedBody, turn: Option<el::CommandTurn>) -> StreamedBody {
+    match turn {
+        Some(turn) if !body.is_end_stream() => StreamedBody::new(InTurn { body, turn: Some(turn) }),
+        _ => body,
+    }
+}
+
+/// An answer that keeps its turn until its last byte has come from the EL.
+struct InTurn {
+    body: StreamedBody,
+    turn: Option<el::CommandTurn>,
+}
+
+impl Body for InTurn {
+    type Data = Bytes;
+    type Error = <StreamedBody as Body>::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        // Not when this is dropped: a CL may be slow to take what it has already been given.
+        if self.body.is_end_stream() || !matches!(frame, Some(Ok(_))) {
+            self.turn = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
