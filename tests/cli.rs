@@ -398,3 +398,49 @@ fn a_listen_path_goes_before_the_port_and_is_not_empty() {
     assert_eq!(listen.to_string(), "unix:///run/cl.sock");
     assert_eq!(settings("").check().unwrap_err().field, "listen-path");
 }
+
+/// A BlobsV4Response of one blob with that many slots; each cell and proof is its place repeated.
+fn cells(slots: u8) -> Vec<u8> {
+    let list = |size: usize| {
+        let table = 4 * usize::from(slots);
+        let offsets = (0..usize::from(slots)).map(|slot| table + slot * size);
+        let mut list: Vec<u8> =
+            offsets.flat_map(|offset| u32::try_from(offset).unwrap().to_le_bytes()).collect();
+        list.extend((0..slots).flat_map(|slot| vec![slot; size]));
+        list
+    };
+    let (cells, proofs) = (list(2048), list(48));
+    let mut ssz = vec![4, 0, 0, 0, 4, 0, 0, 0, 1, 5, 0, 0, 0, 8, 0, 0, 0];
+    ssz.extend(u32::try_from(8 + cells.len()).unwrap().to_le_bytes());
+    ssz.extend(cells);
+    ssz.extend(proofs);
+    ssz
+}
+
+#[test]
+fn decode_prints_the_cells_that_were_asked_for_and_no_other_slots() {
+    let hash = format!("0x{}", "11".repeat(32));
+    let decode = |slots: u8, columns: Option<&str>| {
+        let params = columns.map(|columns| format!(r#"[["{hash}"],"{columns}"]"#));
+        let mut arguments = vec!["decode", "--method", "engine_getBlobsV4"];
+        arguments.extend(params.iter().flat_map(|params| ["--params", params.as_str()]));
+        run(program(&arguments), &cells(slots))
+    };
+    let places = |output: Output| {
+        assert!(output.status.success(), "{}", stderr(&output));
+        let blobs: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        ["blob_cells", "proofs"].map(|list| {
+            let texts = blobs[0][list].as_array().unwrap().iter();
+            texts.map(|text| text.as_str().unwrap()[2..4].to_owned()).collect::<Vec<_>>()
+        })
+    };
+    // Columns 0, 9 and 127.
+    let columns = "0x01020000000000000000000000000080";
+    assert_eq!(places(decode(128, Some(columns))), [["00", "09", "7f"]; 2]);
+    assert_eq!(places(decode(3, Some(columns))), [["00", "01", "02"]; 2]);
+    assert_eq!(places(decode(128, None))[0].len(), 128);
+    let other = decode(4, Some(columns));
+    assert_eq!(other.status.code(), Some(2));
+    assert!(stderr(&other).contains("4 cells where 3 were asked"), "{}", stderr(&other));
+    assert_eq!(decode(128, Some("0x01")).status.code(), Some(64));
+}

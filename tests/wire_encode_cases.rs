@@ -279,6 +279,8 @@ fn what_is_not_json_is_refused() {
         format!("{text},"),
         text.replacen(',', ",,", 1),
         text.replacen(':', "", 1),
+        text.replacen('{', r#"{"withdrawals":nullx,"#, 1),
+        text.replacen('{', r#"{"withdrawals":null0,"#, 1),
         text.replace(r#""0x02aa","0x""#, r#""0x02aa","0x","#),
         text.replace(r#""0x02aa","0x""#, r#""0x02aa" "0x""#),
         String::new(),
@@ -381,6 +383,26 @@ fn blob_02_as_many_hashes_as_the_container_holds() {
     };
     assert_eq!(blobs(128).unwrap().len(), 4 + 128 * 32);
     assert_eq!(blobs(129).unwrap_err().reason(), Reason::OverBound);
+}
+
+#[test]
+fn json_05_a_boolean_is_one_of_two_words() {
+    let path =
+        format!("{}/tests/data/golden/06-cancun-getPayload.json", env!("CARGO_MANIFEST_DIR"));
+    let mut response: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let built = response["result"].take();
+    let flag = |value: Value| {
+        let text = with(built.clone(), "shouldOverrideBuilder", value).to_string();
+        to_ssz(schema::BUILT_PAYLOAD, Fork::Cancun, Source::Object(text.as_bytes()))
+            .map(|ssz| ssz[40])
+            .map_err(|error| error.reason())
+    };
+    assert_eq!(flag(json!(false)), Ok(0));
+    assert_eq!(flag(json!(true)), Ok(1));
+    assert_eq!(flag(Value::Null), Err(Reason::Null));
+    for other in [json!(0), json!(1), json!("true"), json!([])] {
+        assert_eq!(flag(other), Err(Reason::WrongType));
+    }
 }
 
 #[test]

@@ -162,6 +162,19 @@ fn joined(mut pieces: Vec<Bytes>) -> Bytes {
     all.into()
 }
 
+/// The result of `engine_getBlobsV4` out of the printed BlobsV4Response: only the cells that
+/// `columns`, the request's `indices_bitarray`, asks for (amsterdam.md, `engine_getBlobsV4`).
+///
+/// # Errors
+///
+/// [`RelayReason::BadAnswer`] if a list has neither one cell for each asked nor all 128 slots;
+/// another reason if `printed` is not the JSON of that container.
+pub fn requested_cells(printed: Bytes, columns: [u8; 16]) -> Result<Bytes, RelayReason> {
+    let entries = wire::json_array(&printed, schema::MAX_BLOBS_REQUEST)?;
+    let picked = only_requested(&entries, columns)?;
+    Ok(picked.unwrap_or(printed))
+}
+
 /// JSON lists only the cells that were asked for (amsterdam.md, `engine_getBlobsV4`). REST leaves
 /// open whether its lists do the same or have a slot for each of the 128 columns: the slots that were
 /// not asked for are left out. `None`: the lists are as JSON has them.

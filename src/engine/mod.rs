@@ -24,6 +24,7 @@ mod relay;
 mod schedule;
 mod versioned_hashes;
 
+pub use blobs::requested_cells;
 pub use bounds::Bounds;
 pub use exchange::{Exchange, Replay};
 pub use horizon::Horizon;

@@ -291,6 +291,27 @@ mod tests {
     }
 
     #[test]
+    fn blob_gas_over_the_target_is_carried_over_and_under_it_is_not() {
+        let genesis = Genesis::built_in();
+        let target = genesis.blob_params(Fork::Cancun).target_blob_gas_per_block();
+        let next = |excess, used| {
+            let parent = Header {
+                excess_blob_gas: Some(excess),
+                blob_gas_used: Some(used),
+                ..Default::default()
+            };
+            next_excess_blob_gas(&genesis, Fork::Cancun, &parent)
+        };
+        assert_eq!(target, 3 * DATA_GAS_PER_BLOB, "EIP-4844");
+        // Crossed by what the parent used, and by what it carried itself.
+        assert_eq!(next(0, 5 * DATA_GAS_PER_BLOB), 2 * DATA_GAS_PER_BLOB);
+        assert_eq!(next(7, target), 7);
+        // Not crossed.
+        assert_eq!(next(DATA_GAS_PER_BLOB, DATA_GAS_PER_BLOB), 0);
+        assert_eq!(next(0, 0), 0);
+    }
+
+    #[test]
     fn the_gas_limit_moves_towards_the_target_by_less_than_a_1024th() {
         assert_eq!(next_gas_limit(30_000_000, Some(60_000_000)), 30_000_000 + 29_295);
         assert_eq!(next_gas_limit(30_000_000, Some(30_000_007)), 30_000_007);

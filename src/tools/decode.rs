@@ -3,7 +3,7 @@
 use super::encode::fork;
 use crate::{
     cli::refuse,
-    engine::Method,
+    engine::{self, Method, RelayReason},
     wire::{self, Container, Fork, Malformed, schema},
 };
 use serde_json::value::RawValue;
@@ -56,6 +56,9 @@ pub enum DecodeError {
         /// Asked for in `params`.
         asked: usize,
     },
+    /// The answer has other cells than were asked for.
+    #[error("{0}")]
+    Cells(RelayReason),
     /// The body is not valid SSZ of the container.
     #[error("malformed body: {0}")]
     Malformed(#[from] Malformed),
@@ -110,7 +113,11 @@ pub fn run(arguments: Arguments) -> ExitCode {
                 Err(error) => refuse(&format_args!("stdout: {error}")),
             }
         }
-        Err(error @ (DecodeError::Malformed(_) | DecodeError::Entries { .. })) => {
+        Err(
+            error @ (DecodeError::Malformed(_)
+            | DecodeError::Entries { .. }
+            | DecodeError::Cells(_)),
+        ) => {
             eprintln!("engine-ssz-proxy: {error}");
             ExitCode::from(EXIT_MALFORMED)
         }
@@ -134,7 +141,9 @@ pub fn decode(
         Some(fork) => return Err(DecodeError::WrongFork(method.to_owned(), fork)),
         None => shape.forks.iter().rev().copied().collect(),
     };
-    let asked = params.map(|params| asked(method, params)).transpose()?.flatten();
+    let params = params.map(parameters).transpose()?;
+    let asked = params.as_deref().map(|params| asked(method, params)).transpose()?.flatten();
+    let columns = params.as_deref().map(|params| columns(method, params)).transpose()?.flatten();
     if ssz.is_empty() {
         match shape.no_content {
             NoContent::Illegal => {}
@@ -151,7 +160,12 @@ pub fn decode(
     if let Some(asked) = asked {
         check_entries(method, &result, asked)?;
     }
-    Ok(result)
+    match columns {
+        Some(columns) => engine::requested_cells(result.into(), columns)
+            .map(Vec::from)
+            .map_err(DecodeError::Cells),
+        None => Ok(result),
+    }
 }
 
 impl Shape {
@@ -230,10 +244,14 @@ impl Shape {
     }
 }
 
+const NO_LIST: DecodeError = DecodeError::Params("is not a JSON array of the parameters");
+
+fn parameters(params: &str) -> Result<Vec<&RawValue>, DecodeError> {
+    serde_json::from_str(params).map_err(|_| NO_LIST)
+}
+
 /// How many entries the request asked for.
-fn asked(method: &str, params: &str) -> Result<Option<usize>, DecodeError> {
-    const NO_LIST: DecodeError = DecodeError::Params("is not a JSON array of the parameters");
-    let params: Vec<&RawValue> = serde_json::from_str(params).map_err(|_| NO_LIST)?;
+fn asked(method: &str, params: &[&RawValue]) -> Result<Option<usize>, DecodeError> {
     let by_hash = method.contains("BodiesByHash") || method.contains("getBlobs");
     if !by_hash {
         return Ok(None);
@@ -241,6 +259,15 @@ fn asked(method: &str, params: &str) -> Result<Option<usize>, DecodeError> {
     let hashes = params.first().ok_or(NO_LIST)?;
     let hashes: Vec<&RawValue> = serde_json::from_str(hashes.get()).map_err(|_| NO_LIST)?;
     Ok(Some(hashes.len()))
+}
+
+/// The columns whose cells the request asked for.
+fn columns(method: &str, params: &[&RawValue]) -> Result<Option<[u8; 16]>, DecodeError> {
+    if method != "engine_getBlobsV4" {
+        return Ok(None);
+    }
+    let columns = params.get(1).and_then(|columns| wire::json_data(columns.get().as_bytes()).ok());
+    columns.map(Some).ok_or(DecodeError::Params("has no indices_bitarray of 16 bytes"))
 }
 
 /// An answer by hash has one entry for each hash.

@@ -2,9 +2,9 @@
 
 use super::Fork;
 use super::container::{Container, Kind, OFFSET};
-use super::error::{NotTranscodable, Reason};
+use super::error::NotTranscodable;
 use super::json::{decode_digits, nibble, number};
-use super::parse::{Source, Tree, Value};
+use super::parse::{Node, Source, Tree, Value};
 
 /// The SSZ of a container, from its JSON.
 ///
@@ -21,12 +21,7 @@ pub fn to_ssz(
     source: Source<'_>,
 ) -> Result<Vec<u8>, NotTranscodable> {
     let tree = Tree::parse(container, fork, source)?;
-    let size = tree.node(0).map_or(0, |node| node.size);
-    if u32::try_from(size).is_err() {
-        // Its offsets would not fit.
-        return Err(Reason::OverBound.into());
-    }
-    let mut ssz = vec![0; size];
+    let mut ssz = vec![0; tree.node(0).map_or(0, Node::size)];
     tree.write_container(0, container, &mut ssz)?;
     Ok(ssz)
 }
@@ -35,17 +30,20 @@ impl Tree<'_> {
     /// Writes the value at `index` into `out`, which is zeroed and of the value's size.
     fn write(&self, index: usize, kind: &Kind, out: &mut [u8]) -> Result<(), NotTranscodable> {
         let Some(node) = self.node(index) else { return Ok(()) };
-        match (&node.value, kind) {
+        match (node.value, kind) {
             (Value::Zero, _) => write_zero(kind, self.fork, out),
-            (Value::Data(digits), _) => decode_digits(digits, out)?,
-            (Value::Quantity(digits), Kind::U64) => put(out, &number(digits).to_le_bytes()),
-            (Value::Quantity(digits), _) => {
-                for (byte, pair) in out.iter_mut().zip(digits.rchunks(2)) {
+            (Value::Data { at }, _) => decode_digits(self.digits(at, 2 * out.len()), out)?,
+            (Value::Quantity { at, digits }, Kind::U64) => {
+                put(out, &number(self.digits(at, digits.into())).to_le_bytes());
+            }
+            (Value::Quantity { at, digits }, _) => {
+                let pairs = self.digits(at, digits.into()).rchunks(2);
+                for (byte, pair) in out.iter_mut().zip(pairs) {
                     *byte = pair.iter().fold(0, |byte, &digit| byte << 4 | nibble(digit));
                 }
             }
-            (Value::Byte(byte), _) => out.fill(*byte),
-            (Value::Text(text), _) => put(out, text.as_bytes()),
+            (Value::Byte(byte), _) => out.fill(byte),
+            (Value::Text(index), _) => put(out, self.string(index).as_bytes()),
             (Value::Present, Kind::Optional(inner)) => {
                 let mut parts = Parts::of_list(out, 1, inner, self.fork);
                 self.place(index + 1, inner, &mut parts)?;
@@ -56,12 +54,13 @@ impl Tree<'_> {
                 self.place(index + 1, &Kind::Container(container), &mut parts)?;
             }
             (Value::List(count), Kind::List(list)) => {
-                let mut parts = Parts::of_list(out, *count, &list.element, self.fork);
+                let count = count as usize;
+                let mut parts = Parts::of_list(out, count, &list.element, self.fork);
                 let mut child = index + 1;
-                for element in 0..*count {
+                for element in 0..count {
                     self.place(child, &list.element, &mut parts)
                         .map_err(|error| error.at(element))?;
-                    child = self.node(child).map_or(node.next, |node| node.next);
+                    child = self.node(child).map_or(node.next(), Node::next);
                 }
             }
             (Value::Container, Kind::Container(container)) => {
@@ -94,7 +93,7 @@ impl Tree<'_> {
         kind: &Kind,
         parts: &mut Parts<'_>,
     ) -> Result<(), NotTranscodable> {
-        let size = self.node(index).map_or(0, |node| node.size);
+        let size = self.node(index).map_or(0, Node::size);
         self.write(index, kind, parts.place(kind, size, self.fork))
     }
 }
@@ -154,7 +153,7 @@ impl<'o> Parts<'o> {
         if kind.fixed_size(fork).is_some() {
             return self.fixed(size);
         }
-        // `to_ssz` has seen that the whole fits 32 bits.
+        // The parser has seen that the whole fits 32 bits.
         put(self.fixed(OFFSET), &(self.offset as u32).to_le_bytes());
         self.offset += size;
         take(&mut self.variable, size)

@@ -19,6 +19,11 @@ impl<'a> Cursor<'a> {
         Self { rest: text }
     }
 
+    /// Bytes of the text that are not consumed.
+    pub(super) const fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The next byte that is no white space, not consumed.
     pub(super) fn peek(&mut self) -> Option<u8> {
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
@@ -157,14 +162,11 @@ impl<'a> Cursor<'a> {
         Err(Reason::BadJson)
     }
 
-    /// Consumes a literal word, which must end there.
+    /// Consumes a literal word. What is glued to it is no token that may follow.
     fn word(&mut self, word: &[u8]) -> bool {
-        let Some(after) = self.rest.strip_prefix(word) else { return false };
-        let ends = !after.first().is_some_and(|byte| byte.is_ascii_alphanumeric());
-        if ends {
-            self.rest = after;
-        }
-        ends
+        let after = self.rest.strip_prefix(word);
+        self.rest = after.unwrap_or(self.rest);
+        after.is_some()
     }
 
     fn advance(&mut self, count: usize) -> &'a [u8] {

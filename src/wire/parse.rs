@@ -18,35 +18,59 @@ pub enum Source<'a> {
 /// A value, as nodes in pre-order: a node is followed by those of its parts.
 pub(super) struct Tree<'a> {
     pub(super) fork: Fork,
-    pub(super) nodes: Vec<Node<'a>>,
+    source: Source<'a>,
+    nodes: Vec<Node>,
+    strings: Vec<Box<str>>,
+    /// Bytes of the texts up to the end of the one that is being parsed.
+    end: usize,
 }
 
-pub(super) struct Node<'a> {
-    pub(super) value: Value<'a>,
+/// Texts of less than 4 GiB have no value that does not fit.
+#[derive(Clone, Copy)]
+pub(super) struct Node {
+    pub(super) value: Value,
+    size: u32,
+    next: u32,
+}
+
+// A list of empty elements takes five bytes of text for each, and a node.
+const _: () = assert!(size_of::<Node>() <= 16, "a node for each element");
+
+impl Node {
     /// Bytes of the SSZ.
-    pub(super) size: usize,
+    pub(super) const fn size(self) -> usize {
+        self.size as usize
+    }
+
     /// The index after the node's last part.
-    pub(super) next: usize,
+    pub(super) const fn next(self) -> usize {
+        self.next as usize
+    }
 }
 
-pub(super) enum Value<'a> {
+/// Digits are given by where they are in the texts, one behind the other.
+#[derive(Clone, Copy)]
+pub(super) enum Value {
     /// Hexadecimal digits of as many bytes as the node's size.
-    Data(&'a [u8]),
+    Data { at: u32 },
     /// Hexadecimal digits of a number, most significant first.
-    Quantity(&'a [u8]),
+    Quantity { at: u32, digits: u8 },
     /// A boolean or a status.
     Byte(u8),
-    Text(Box<str>),
+    /// The index of a string.
+    Text(u32),
     /// The zero value of its kind: an absent optional, an unavailable entry, no bytes.
     Zero,
     /// An optional or an entry with a value, which follows.
     Present,
     /// That many elements follow one after the other.
-    List(usize),
+    List(u32),
     /// One slot per row follows, then the fields in the order the JSON has them.
     Container,
-    /// The index of the row's field, if it exists.
-    Slot(Option<usize>),
+    /// A row whose field does not exist.
+    Empty,
+    /// The index of the row's field.
+    Slot(u32),
 }
 
 impl<'a> Tree<'a> {
@@ -56,9 +80,11 @@ impl<'a> Tree<'a> {
         fork: Fork,
         source: Source<'a>,
     ) -> Result<Self, NotTranscodable> {
-        let mut tree = Tree { fork, nodes: Vec::new() };
+        let mut tree = Tree { fork, source, nodes: Vec::new(), strings: Vec::new(), end: 0 };
+        fits(tree.texts().iter().map(|text| text.len()).sum())?;
         match source {
             Source::Object(text) if container.form() == Form::Object => {
+                tree.end = text.len();
                 let mut cursor = Cursor::new(text);
                 tree.container(&mut cursor, container)?;
                 cursor.end()?;
@@ -70,8 +96,38 @@ impl<'a> Tree<'a> {
     }
 
     /// The node at `index`.
-    pub(super) fn node(&self, index: usize) -> Option<&Node<'a>> {
-        self.nodes.get(index)
+    pub(super) fn node(&self, index: usize) -> Option<Node> {
+        self.nodes.get(index).copied()
+    }
+
+    /// `count` digits of the texts from `at` on.
+    pub(super) fn digits(&self, at: u32, count: usize) -> &'a [u8] {
+        let mut at = at as usize;
+        for text in self.texts() {
+            match at.checked_sub(text.len()) {
+                Some(beyond) => at = beyond,
+                None => return text.get(at..at + count).unwrap_or_default(),
+            }
+        }
+        &[]
+    }
+
+    /// The string of that index.
+    pub(super) fn string(&self, index: u32) -> &str {
+        self.strings.get(index as usize).map_or("", |string| string)
+    }
+
+    fn texts(&self) -> &[&'a [u8]] {
+        match &self.source {
+            Source::Object(text) => std::slice::from_ref(text),
+            Source::Fields(texts) => texts,
+        }
+    }
+
+    /// Where the digits are that end the string which `cursor` has just passed.
+    fn position(&self, cursor: &Cursor<'_>, digits: &[u8]) -> Result<u32, Reason> {
+        let behind = cursor.remaining() + "\"".len() + digits.len();
+        fits(self.end.saturating_sub(behind))
     }
 
     fn parameters(
@@ -79,12 +135,13 @@ impl<'a> Tree<'a> {
         container: &Container,
         texts: &[&'a [u8]],
     ) -> Result<(), NotTranscodable> {
-        let at = self.begin_container(container);
+        let at = self.begin_container(container)?;
         let mut texts = texts.iter();
         for (row, field) in container.fields(self.fork) {
             let within = |error: NotTranscodable| error.inside(field.json);
             // Optional parameters at the end may be left out; others are missed at the end.
             let Some(text) = texts.next() else { break };
+            self.end += text.len();
             let mut cursor = Cursor::new(text);
             self.field(&mut cursor, at, row, field).map_err(within)?;
             cursor.end().map_err(|reason| within(reason.into()))?;
@@ -101,7 +158,7 @@ impl<'a> Tree<'a> {
         container: &Container,
     ) -> Result<(), NotTranscodable> {
         cursor.open(b'{')?;
-        let at = self.begin_container(container);
+        let at = self.begin_container(container)?;
         let mut seen = [false; MAX_ROWS];
         let mut more = !cursor.eat(b'}');
         while more {
@@ -122,12 +179,12 @@ impl<'a> Tree<'a> {
         self.end_container(at, container)
     }
 
-    fn begin_container(&mut self, container: &Container) -> usize {
-        let at = self.push(Value::Container, 0);
+    fn begin_container(&mut self, container: &Container) -> Result<usize, Reason> {
+        let at = self.push(Value::Container, 0)?;
         for _ in container.rows() {
-            self.push(Value::Slot(None), 0);
+            self.push(Value::Empty, 0)?;
         }
-        at
+        Ok(at)
     }
 
     fn field(
@@ -137,31 +194,32 @@ impl<'a> Tree<'a> {
         row: usize,
         field: &Field,
     ) -> Result<(), NotTranscodable> {
-        self.fill(container, row);
+        self.fill(container, row)?;
         if field.shown == Shown::NullWhenEmpty && cursor.null() {
-            self.push(Value::Zero, 0);
+            self.push(Value::Zero, 0)?;
             return Ok(());
         }
         self.value(cursor, &field.kind)
     }
 
     /// Notes that the next node is the field of that row.
-    fn fill(&mut self, container: usize, row: usize) {
-        let next = self.nodes.len();
+    fn fill(&mut self, container: usize, row: usize) -> Result<(), Reason> {
+        let next = fits(self.nodes.len())?;
         if let Some(slot) = self.nodes.get_mut(container + 1 + row) {
-            slot.value = Value::Slot(Some(next));
+            slot.value = Value::Slot(next);
         }
+        Ok(())
     }
 
     /// The index of the field of that row.
     pub(super) fn slot_index(&self, container: usize, row: usize) -> Option<usize> {
         match self.node(container + 1 + row)?.value {
-            Value::Slot(field) => field,
+            Value::Slot(field) => Some(field as usize),
             _ => None,
         }
     }
 
-    fn slot(&self, container: usize, row: usize) -> Option<&Node<'a>> {
+    fn slot(&self, container: usize, row: usize) -> Option<Node> {
         self.node(self.slot_index(container, row)?)
     }
 
@@ -175,14 +233,14 @@ impl<'a> Tree<'a> {
                 if !may_miss {
                     return Err(NotTranscodable::from(Reason::Missing).inside(field.json));
                 }
-                self.fill(at, row);
-                self.push(Value::Zero, 0);
+                self.fill(at, row)?;
+                self.push(Value::Zero, 0)?;
             }
             if field.kind.fixed_size(fork).is_none() {
-                size += self.slot(at, row).map_or(0, |node| node.size);
+                size += self.slot(at, row).map_or(0, Node::size);
             }
         }
-        self.finish(at, size);
+        self.finish(at, size)?;
         match container.rule() {
             Rule::None => Ok(()),
             Rule::SamePositions => self.same_positions(at, container),
@@ -204,12 +262,12 @@ impl<'a> Tree<'a> {
     }
 
     /// The parts of the node at `index`.
-    fn children(&self, index: usize) -> impl Iterator<Item = &Node<'a>> {
-        let end = self.node(index).map_or(0, |node| node.next);
+    fn children(&self, index: usize) -> impl Iterator<Item = Node> {
+        let end = self.node(index).map_or(0, Node::next);
         let mut child = index + 1;
         std::iter::from_fn(move || {
             let node = (child < end).then(|| self.node(child)).flatten()?;
-            child = node.next;
+            child = node.next();
             Some(node)
         })
     }
@@ -221,29 +279,27 @@ impl<'a> Tree<'a> {
                 if digits.len() / 2 != *size {
                     return Err(Reason::WrongLength.into());
                 }
-                self.push(Value::Data(digits), *size);
+                let at = self.position(cursor, digits)?;
+                self.push(Value::Data { at }, *size)?;
             }
             Kind::Bytes(max) => {
                 let digits = data_digits(cursor.string()?)?;
                 if digits.len() / 2 > *max {
                     return Err(Reason::OverBound.into());
                 }
-                self.push(Value::Data(digits), digits.len() / 2);
+                let at = self.position(cursor, digits)?;
+                self.push(Value::Data { at }, digits.len() / 2)?;
             }
-            Kind::U64 => {
-                self.push(Value::Quantity(quantity_digits(cursor.string()?, 64)?), 8);
-            }
-            Kind::U256 => {
-                self.push(Value::Quantity(quantity_digits(cursor.string()?, 256)?), 32);
-            }
+            Kind::U64 => self.quantity(cursor, 64)?,
+            Kind::U256 => self.quantity(cursor, 256)?,
             Kind::Boolean => {
-                self.push(Value::Byte(cursor.boolean()?.into()), 1);
+                self.push(Value::Byte(cursor.boolean()?.into()), 1)?;
             }
             Kind::Status(names) => {
                 let name = cursor.string()?;
                 let status = (0..).zip(*names).find(|(_, known)| known.as_bytes() == name);
                 let (byte, _) = status.ok_or(Reason::WrongType)?;
-                self.push(Value::Byte(byte), 1);
+                self.push(Value::Byte(byte), 1)?;
             }
             Kind::Text(max) => {
                 let text: Box<str> =
@@ -252,37 +308,47 @@ impl<'a> Tree<'a> {
                     return Err(Reason::OverBound.into());
                 }
                 let size = text.len();
-                self.push(Value::Text(text), size);
+                let index = fits(self.strings.len())?;
+                self.strings.push(text);
+                self.push(Value::Text(index), size)?;
             }
             Kind::List(list) => self.list(cursor, list)?,
             Kind::Container(container) => self.container(cursor, container)?,
             Kind::Optional(_) | Kind::Entry(_) if cursor.null() => {
                 let size = kind.zero_size(self.fork);
-                self.push(Value::Zero, size);
+                self.push(Value::Zero, size)?;
             }
             Kind::Optional(inner) => {
-                let at = self.push(Value::Present, 0);
+                let at = self.push(Value::Present, 0)?;
                 self.value(cursor, inner)?;
-                self.finish(at, self.placed(at + 1, inner));
+                self.finish(at, self.placed(at + 1, inner))?;
             }
             Kind::Entry(container) => {
-                let at = self.push(Value::Present, 0);
+                let at = self.push(Value::Present, 0)?;
                 self.container(cursor, container)?;
-                self.finish(at, 1 + self.placed(at + 1, &Kind::Container(container)));
+                self.finish(at, 1 + self.placed(at + 1, &Kind::Container(container)))?;
             }
         }
+        Ok(())
+    }
+
+    fn quantity(&mut self, cursor: &mut Cursor<'a>, bits: usize) -> Result<(), Reason> {
+        let digits = quantity_digits(cursor.string()?, bits)?;
+        let at = self.position(cursor, digits)?;
+        let count = u8::try_from(digits.len()).map_err(|_| Reason::OverBound)?;
+        self.push(Value::Quantity { at, digits: count }, bits / 8)?;
         Ok(())
     }
 
     /// Bytes of the node at `index`, with the offset that points at it if it needs one.
     fn placed(&self, index: usize, kind: &Kind) -> usize {
         let offset = if kind.fixed_size(self.fork).is_some() { 0 } else { OFFSET };
-        offset + self.node(index).map_or(0, |node| node.size)
+        offset + self.node(index).map_or(0, Node::size)
     }
 
     fn list(&mut self, cursor: &mut Cursor<'a>, list: &List) -> Result<(), NotTranscodable> {
         cursor.open(b'[')?;
-        let at = self.push(Value::List(0), 0);
+        let at = self.push(Value::List(0), 0)?;
         let mut previous = None;
         let (mut count, mut size) = (0, 0);
         let mut more = !cursor.eat(b']');
@@ -304,7 +370,8 @@ impl<'a> Tree<'a> {
         if !list.length.allows(count) {
             return Err(Reason::WrongLength.into());
         }
-        self.finish(at, size);
+        self.finish(at, size)?;
+        let count = fits(count)?;
         if let Some(node) = self.nodes.get_mut(at) {
             node.value = Value::List(count);
         }
@@ -313,10 +380,11 @@ impl<'a> Tree<'a> {
 
     /// Refuses a request without data, or whose type byte is not above that of the previous one.
     fn ascends(&self, index: usize, previous: &mut Option<u8>) -> Result<(), NotTranscodable> {
-        let Some(Value::Data([high, low, _, _, ..])) = self.node(index).map(|node| &node.value)
-        else {
-            return Err(Reason::WrongLength.into());
+        let digits = match self.node(index) {
+            Some(Node { value: Value::Data { at }, size: 2.., .. }) => self.digits(at, 2),
+            _ => &[],
         };
+        let [high, low] = digits else { return Err(Reason::WrongLength.into()) };
         let kind = nibble(*high) << 4 | nibble(*low);
         match previous.replace(kind) {
             Some(previous) if previous >= kind => Err(Reason::NotCanonical.into()),
@@ -324,20 +392,26 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn push(&mut self, value: Value<'a>, size: usize) -> usize {
+    fn push(&mut self, value: Value, size: usize) -> Result<usize, Reason> {
         let at = self.nodes.len();
-        self.nodes.push(Node { value, size, next: at + 1 });
-        at
+        self.nodes.push(Node { value, size: fits(size)?, next: fits(at + 1)? });
+        Ok(at)
     }
 
     /// Closes a node whose parts are all there.
-    fn finish(&mut self, at: usize, size: usize) {
-        let next = self.nodes.len();
+    fn finish(&mut self, at: usize, size: usize) -> Result<(), Reason> {
+        let (size, next) = (fits(size)?, fits(self.nodes.len())?);
         if let Some(node) = self.nodes.get_mut(at) {
             node.size = size;
             node.next = next;
         }
+        Ok(())
     }
+}
+
+/// Refuses what 32 bits cannot say; offsets of SSZ have no more either.
+fn fits(number: usize) -> Result<u32, Reason> {
+    u32::try_from(number).map_err(|_| Reason::OverBound)
 }
 
 fn unknown(key: &[u8]) -> NotTranscodable {

@@ -14,17 +14,15 @@ use super::fork::Fork::{Amsterdam, Bogota, Cancun, Osaka, Prague, Shanghai};
 pub const MAX_BODIES_REQUEST: usize = 32;
 /// `MAX_BLOBS_REQUEST`: versioned hashes in one blobs request.
 pub const MAX_BLOBS_REQUEST: usize = 128;
-/// `MAX_WITHDRAWALS_PER_PAYLOAD`.
-pub const MAX_WITHDRAWALS_PER_PAYLOAD: usize = 16;
 /// `CELLS_PER_EXT_BLOB` (EIP-7594).
 pub const CELLS_PER_EXT_BLOB: usize = 128;
-/// `BYTES_PER_BLOB` (EIP-4844).
-pub const BYTES_PER_BLOB: usize = 131_072;
 
 const MAX_BYTES_PER_TX: usize = 1 << 30;
 const MAX_TXS_PER_PAYLOAD: usize = 1 << 20;
 const MAX_EXTRA_DATA_BYTES: usize = 32;
+const MAX_WITHDRAWALS_PER_PAYLOAD: usize = 16;
 const MAX_BLOB_COMMITMENTS_PER_BLOCK: usize = 4096;
+const BYTES_PER_BLOB: usize = 131_072;
 const BYTES_PER_CELL: usize = 2048;
 const MAX_BAL_BYTES: usize = MAX_BYTES_PER_TX;
 const MAX_EXECUTION_REQUESTS_PER_PAYLOAD: usize = 256;

@@ -3,4 +3,5 @@
 mod calls;
 mod limits;
 mod lives;
+mod passages;
 mod support;

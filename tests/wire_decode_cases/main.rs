@@ -1,6 +1,7 @@
 //! Bodies of the EL: what is printed, and what is refused. Tests bear the ids of the cases they
 //! guard.
 
+mod bounds;
 mod built;
 mod entries;
 mod status;

@@ -49,16 +49,8 @@ pub static DIFFERENCES: [Difference; 7] = [
         why: "a bundle whose counts do not fit each other is printed as received: it is the CL's \
               check, over JSON-RPC too",
         explains: |dispute| {
-            let count = |member, size| {
-                let path = ["blobsBundle", member];
-                field(dispute.container, dispute.fork, dispute.ssz, &path)
-                    .map(|region| region.len() / size)
-            };
-            let (commitments, proofs) = (count("commitments", 48), count("proofs", 48));
-            let blobs = count("blobs", 131_072);
             dispute.ours.is_ok()
-                && dispute.fork >= Fork::Osaka
-                && (commitments != blobs || proofs != blobs.map(|blobs| 128 * blobs))
+                && bundle_does_not_fit(dispute.container, dispute.fork, dispute.ssz)
         },
     },
     Difference {
@@ -99,6 +91,17 @@ pub static DIFFERENCES: [Difference; 7] = [
         },
     },
 ];
+
+/// Whether the counts of a blobs bundle of Osaka or later do not fit each other. Alloy refuses such
+/// a built payload, in JSON too; to print it is BLOB-06, and to encode it again only follows.
+pub fn bundle_does_not_fit(container: &Container, fork: Fork, ssz: &[u8]) -> bool {
+    let count = |member, size| {
+        field(container, fork, ssz, &["blobsBundle", member]).map(|region| region.len() / size)
+    };
+    let (commitments, proofs) = (count("commitments", 48), count("proofs", 48));
+    let blobs = count("blobs", 131_072);
+    fork >= Fork::Osaka && (commitments != blobs || proofs != blobs.map(|blobs| 128 * blobs))
+}
 
 /// The difference that explains a dispute.
 pub fn explain(dispute: &Dispute<'_>) -> Option<&'static Difference> {

@@ -112,17 +112,31 @@ fn mutate_json(text: &mut Vec<u8>, draw: &mut Draw<'_>) {
     let marks: Vec<usize> = near.filter(|&at| b"\"{}[]:,x".contains(&text[at])).collect();
     let mark = marks.get(draw.below(marks.len())).copied().unwrap_or(0);
     let at = (mark + draw.below(3)).min(text.len());
-    match draw.byte() % 8 {
+    match draw.byte() % 9 {
         0 => drop(text.splice(at..at, PIECES[draw.below(24)].iter().copied())),
         1 => drop(text.splice(at..(at + 1).min(text.len()), PIECES[draw.below(24)].to_vec())),
         2 => drop(text.drain(at..(at + 1 + draw.below(2)).min(text.len()))),
         3 => text.truncate(at),
         4 => {
-            // Digits of another case.
+            // Digits of another case, and perhaps names.
             for byte in text.iter_mut().skip(at).take(draw.below(80)) {
                 if matches!(byte, b'a'..=b'f') {
                     byte.make_ascii_uppercase();
                 }
+            }
+        }
+        8 => {
+            // Digits of another case in one value, or another value.
+            let from = text[at..].iter().position(|byte| b":[,".contains(byte));
+            let from = at + from.map_or(0, |from| from + 1);
+            let end = text[from..].iter().position(|byte| b",:]}".contains(byte));
+            let value = from..from + end.unwrap_or(0);
+            if draw.one_in(2) {
+                let digits = text[value].iter_mut().skip(b"\"0x".len());
+                digits.for_each(u8::make_ascii_uppercase);
+            } else {
+                const VALUES: [&[u8]; 4] = [b"null", b"true", b"\"0x\"", b"\"0xA\""];
+                text.splice(value, VALUES[draw.below(4)].iter().copied());
             }
         }
         5 => {

@@ -1,0 +1,88 @@
+//! Requests under `/engine/`, as the handler gets them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use engine_ssz_proxy::cl::{Auth, Call, Config, Handler, Outcome, Passage, Server, StreamedBody};
+use futures_util::StreamExt;
+use http::{Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::{open, soon};
+
+const MOMENT: Duration = Duration::from_millis(1);
+
+/// Gives a body back once it is whole; what is not, is its own fault.
+#[derive(Clone)]
+struct Echo;
+
+impl Handler for Echo {
+    async fn call(&self, call: Call) -> Outcome {
+        Outcome::Status(StatusCode::IM_A_TEAPOT, call.body)
+    }
+
+    async fn pass(&self, passage: Passage) -> Response<StreamedBody> {
+        let read = passage.request.into_body().collect().await;
+        let status = if read.is_ok() { StatusCode::OK } else { StatusCode::BAD_GATEWAY };
+        let body = read.map(|body| body.to_bytes()).unwrap_or_default();
+        let body = StreamedBody::new(Full::<Bytes>::new(body).map_err(|never| match never {}));
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        response
+    }
+}
+
+async fn served(config: Config) -> String {
+    let server = Server::bind(std::net::SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let place = server.place().to_string();
+    tokio::spawn(server.serve(config, Echo, std::future::pending()));
+    place
+}
+
+/// All that comes back for these bytes, to the end of the connection.
+async fn said(place: &str, bytes: &str) -> String {
+    let mut connection = TcpStream::connect(place).await.unwrap();
+    connection.write_all(bytes.as_bytes()).await.unwrap();
+    let mut said = String::new();
+    soon(connection.read_to_string(&mut said)).await.unwrap();
+    said
+}
+
+const HEAD: &str = "POST /engine/v1/payloads HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n";
+
+#[tokio::test]
+async fn a_body_that_stalls_on_its_way_through_is_408() {
+    let place = served(Config { body_timeout: MOMENT, ..open() }).await;
+    let answer = said(&place, &format!("{HEAD}\r\nhalf")).await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("connection: close"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_body_that_is_whole_is_the_handlers_alone() {
+    let place = served(Config::new(Auth::Forward)).await;
+    let answer = said(&place, &format!("{HEAD}connection: close\r\n\r\nall of it")).await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("all of it"), "{answer}");
+}
+
+#[tokio::test]
+async fn no_continue_is_sent_for_a_body_over_the_limit() {
+    let place = served(Config { body_limit: 8, ..open() }).await;
+    let answer = said(&place, &format!("{HEAD}expect: 100-continue\r\n\r\n")).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+#[tokio::test]
+async fn a_websocket_without_a_sign_of_life_is_dropped() {
+    let place = served(Config { head_timeout: 50 * MOMENT, ..open() }).await;
+    let url = format!("ws://{place}/");
+    // On a busy machine the handshake itself may come too late.
+    let mut socket = loop {
+        if let Ok((socket, _)) = tokio_tungstenite::connect_async(&url).await {
+            break socket;
+        }
+    };
+    assert!(!matches!(soon(socket.next()).await, Some(Ok(_))));
+}
