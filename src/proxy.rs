@@ -3,11 +3,12 @@
 mod dialects;
 mod outcome;
 mod passage;
+mod repeat;
 mod trip;
 
 use crate::{
     cl::{self, Outcome},
-    el::{self, El, Lane, Resend, StreamedBody},
+    el::{self, El, Lane, Repeat, Resend, StreamedBody},
     engine::{
         self, Bounds, Context, Horizon, Limits, ListedEndpoint, Memory, Method, Offer, Order,
         RelayReason, Replay, RestEndpoint, Said, Schedule, Step, Verdict,
@@ -43,7 +44,10 @@ impl cl::Handler for Proxy {
         match jsonrpc::parse(&call.body) {
             Ok(incoming) => {
                 let _turn = if has_command(&incoming) {
-                    Some(place.await)
+                    match place.await {
+                        Ok(turn) => Some(turn),
+                        Err(busy) => return outcome::of_untried(incoming, &busy),
+                    }
                 } else {
                     drop(place);
                     None
@@ -97,7 +101,11 @@ impl Proxy {
     pub async fn learn_schedule(&self) {
         const QUESTION: &[u8] = br#"{"jsonrpc":"2.0","id":0,"method":"eth_config","params":[]}"#;
         let Some(caller) = self.0.el.own_caller() else { return };
-        let answer = self.0.el.relay(Lane::Relay, &caller, Bytes::from_static(QUESTION)).await;
+        let answer = self
+            .0
+            .el
+            .relay(Lane::Relay, &caller, Bytes::from_static(QUESTION), Repeat::Harmless)
+            .await;
         let bounds = match answer.map(Relayed::of) {
             Ok(Relayed::Answer(_, body)) => {
                 outcome::result_of(&body).and_then(|result| Bounds::from_eth_config(&result))
@@ -134,7 +142,8 @@ impl Proxy {
         };
         if items.iter().all(is_foreign) && !items.iter().any(is_command) {
             let mut trip = Trip::begin(OTHER, body.len());
-            let relayed = self.relay(Lane::Relay, body, caller, &mut trip).await;
+            let repeat = repeat::of_batch(&items);
+            let relayed = self.relay(Lane::Relay, body, caller, repeat, &mut trip).await;
             let ids = items.iter().filter_map(|item| item.as_ref().ok()?.id.as_ref()).collect();
             let outcome = outcome::of_relayed(relayed, Whom::Batch(ids), None);
             return trip.end(outcome, &self.0.tally);
@@ -165,7 +174,8 @@ impl Proxy {
             Some(method) => self.carry(method, &request, caller, &mut trip).await,
             None => {
                 let lane = lane_of(Order::of_name(request.method.as_str()));
-                let relayed = self.relay(lane, request.raw, caller, &mut trip).await;
+                let repeat = repeat::of_name(request.method.as_str());
+                let relayed = self.relay(lane, request.raw, caller, repeat, &mut trip).await;
                 outcome::of_relayed(relayed, Whom::Single(request.id.as_ref()), None)
             }
         };
@@ -189,12 +199,13 @@ impl Proxy {
         let offer = rest.map(|rest| offer_of(rest, self.0.memory.horizon()));
         let context = Context { memory: &self.0.memory, offer: offer.as_ref() };
         let whom = Whom::Single(request.id.as_ref());
+        let repeat = repeat::of_name(method.name());
 
         let deviates = |endpoint| self.0.dialects.has(surface.epoch, endpoint);
         if method.rest_endpoint().is_some_and(deviates) {
             let reason = RelayReason::EndpointDeviates;
             self.note_relay(method, &reason);
-            let relayed = self.relay(lane, request.raw.clone(), caller, trip).await;
+            let relayed = self.relay(lane, request.raw.clone(), caller, repeat, trip).await;
             return outcome::of_relayed(relayed, whom, Some(&reason));
         }
         let (mut call, mut step) = engine::Call::begin(method, request.params.as_deref(), context);
@@ -203,7 +214,7 @@ impl Proxy {
                 Step::Answer(answer) => return outcome::of_answer(answer, whom),
                 Step::Relay(reason) => {
                     self.note_relay(method, &reason);
-                    let relayed = self.relay(lane, request.raw.clone(), caller, trip).await;
+                    let relayed = self.relay(lane, request.raw.clone(), caller, repeat, trip).await;
                     if let Some(endpoint) = method.rest_endpoint() {
                         self.judge(surface.epoch, endpoint, &reason, &relayed);
                     }
@@ -211,7 +222,8 @@ impl Proxy {
                 }
                 Step::Send(exchange) => {
                     trip.sent(&exchange, rest.map_or(Carried::JsonRpc, carried_over));
-                    match el.send(lane, caller, exchange.request).await {
+                    let repeat_rest = repeat::of_replay(exchange.replay);
+                    match el.send(lane, caller, exchange.request, repeat_rest).await {
                         Ok(answer) => {
                             trip.received(&answer);
                             Said::Rest(answer)
@@ -219,20 +231,23 @@ impl Proxy {
                         Err(error) if may_relay(&error, exchange.replay) => {
                             let reason = RelayReason::Failed(error.to_string().into());
                             self.note_relay(method, &reason);
-                            let relayed = self.relay(lane, request.raw.clone(), caller, trip).await;
+                            let relayed =
+                                self.relay(lane, request.raw.clone(), caller, repeat, trip).await;
                             return outcome::of_relayed(relayed, whom, Some(&reason));
                         }
                         Err(error) => return outcome::of_el_error(&error, whom),
                     }
                 }
-                Step::Consult => match self.relay(lane, request.raw.clone(), caller, trip).await {
-                    Ok(Relayed::NoJsonRpc) => Said::NoJsonRpc,
-                    Ok(Relayed::Answer(status, body)) => match outcome::result_of(&body) {
-                        Some(result) => Said::JsonResult(result),
-                        None => return outcome::of_json_rpc(status, body, whom),
-                    },
-                    other => return outcome::of_relayed(other, whom, None),
-                },
+                Step::Consult => {
+                    match self.relay(lane, request.raw.clone(), caller, repeat, trip).await {
+                        Ok(Relayed::NoJsonRpc) => Said::NoJsonRpc,
+                        Ok(Relayed::Answer(status, body)) => match outcome::result_of(&body) {
+                            Some(result) => Said::JsonResult(result),
+                            None => return outcome::of_json_rpc(status, body, whom),
+                        },
+                        other => return outcome::of_relayed(other, whom, None),
+                    }
+                }
             };
             step = call.resume(said, context);
         }
@@ -244,10 +259,11 @@ impl Proxy {
         lane: Lane,
         body: Bytes,
         caller: &el::Caller,
+        repeat: Repeat,
         trip: &mut Trip,
     ) -> Result<Relayed, el::ElError> {
         trip.relayed();
-        let answer = self.0.el.relay(lane, caller, body).await?;
+        let answer = self.0.el.relay(lane, caller, body, repeat).await?;
         Ok(Relayed::of(answer))
     }
 

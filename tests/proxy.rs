@@ -3,8 +3,11 @@
 mod support;
 
 use engine_ssz_proxy::{
+    cl::{Call, Caller, Handler, Outcome},
     config::Number,
+    el::{self, El},
     mock_el::{Http, MockEl, Surface},
+    proxy::Proxy,
 };
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -14,7 +17,11 @@ use support::{
     scripted_el::{ScriptedEl, Seen, answer, is_greeting, json as json_answer, problem, ssz},
     settings, sidecar,
 };
-use tokio::sync::Notify;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+    sync::{Notify, mpsc},
+};
 
 /// SYNCING, as `PayloadStatus` and as `ForkchoiceUpdateResponse`.
 const SYNCING: [u8; 9] = [2, 9, 0, 0, 0, 9, 0, 0, 0];
@@ -574,4 +581,98 @@ async fn a_larger_body_than_the_limit_is_413() {
     let answer = post(sidecar.address(), new_payload().to_string()).await;
     assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert!(el.paths().is_empty());
+}
+
+/// A clock that stands still but for those who wait for it.
+#[tokio::test(start_paused = true)]
+async fn a_command_behind_one_that_is_never_answered_is_an_error_with_its_id_in_the_end() {
+    let el = El::new(el::Config::new("http://127.0.0.1:1".parse().unwrap()));
+    let proxy = Proxy::new(el, None, engine_ssz_proxy::engine::Horizon::default());
+    let _stuck = proxy.el().command_turn().await.unwrap();
+    let mut batch = json!([forkchoice(Value::Null), 7, forkchoice(attributes())]);
+    batch[0]["id"] = json!("a");
+    batch[2].as_object_mut().unwrap().remove("id");
+    for (request, ids) in
+        [(forkchoice(Value::Null), vec![json!(1)]), (batch, vec![json!("a"), Value::Null])]
+    {
+        let call = Call {
+            body: request.to_string().into(),
+            caller: Caller::default(),
+            received: std::time::Instant::now(),
+        };
+        let Outcome::Json(reply) = proxy.call(call).await else { panic!("no JSON") };
+        let answer: Value = serde_json::from_slice(&reply.to_bytes()).unwrap();
+        let answers = answer.as_array().cloned().unwrap_or_else(|| vec![answer.clone()]);
+        assert_eq!(answers.iter().map(|answer| answer["id"].clone()).collect::<Vec<_>>(), ids);
+        let message = answers[0]["error"]["message"].as_str().unwrap();
+        assert_eq!(answers[0]["error"]["code"], -32603);
+        assert!(message.contains("command before this one for 30 s"), "{message}");
+    }
+}
+
+/// An EL with JSON-RPC alone that answers one call on each connection and closes it once the next
+/// one is in. Tells each call it has met with a close.
+async fn closes_used_connections() -> (std::net::SocketAddr, mpsc::UnboundedReceiver<String>) {
+    const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":"0x1"}"#;
+    let listener = TcpListener::bind(any_port()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (tell, cut) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let tell = tell.clone();
+            tokio::spawn(async move {
+                let mut used = false;
+                loop {
+                    let mut call = Vec::new();
+                    while !call.ends_with(b"}") && !call.starts_with(b"GET") {
+                        if stream.read_buf(&mut call).await.unwrap_or(0) == 0 {
+                            return;
+                        }
+                    }
+                    if used {
+                        return tell.send(String::from_utf8(call).unwrap()).unwrap_or(());
+                    }
+                    used = true;
+                    let head =
+                        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", ANSWER.len());
+                    stream.write_all(format!("{head}{ANSWER}").as_bytes()).await.unwrap();
+                }
+            });
+        }
+    });
+    (address, cut)
+}
+
+#[tokio::test]
+async fn h1_01_an_el_that_closes_idle_connections_costs_no_call_that_may_be_repeated() {
+    let call = |method: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
+    for harmless in ["eth_chainId", "engine_newPayloadV4"] {
+        let (el, mut cut) = closes_used_connections().await;
+        let mut settings = settings(el);
+        settings.transport = Some("json".to_owned());
+        let sidecar = sidecar(settings).await;
+        let met = loop {
+            let answer = post(sidecar.address(), call(harmless)).await;
+            assert_eq!(answer.json()["result"], "0x1");
+            if let Ok(met) = cut.try_recv() {
+                break met;
+            }
+        };
+        assert!(met.contains(harmless), "{met}");
+    }
+    for harmful in ["eth_sendRawTransaction", "engine_forkchoiceUpdatedV3"] {
+        let (el, mut cut) = closes_used_connections().await;
+        let mut settings = settings(el);
+        settings.transport = Some("json".to_owned());
+        let sidecar = sidecar(settings).await;
+        let refused = loop {
+            let answer = post(sidecar.address(), call(harmful)).await.json();
+            if answer["result"] != "0x1" {
+                break answer;
+            }
+        };
+        assert_eq!(refused["error"]["code"], -32603);
+        assert!(cut.try_recv().unwrap().contains(harmful));
+        assert!(cut.try_recv().is_err(), "sent twice");
+    }
 }

@@ -67,14 +67,21 @@ impl Gate {
             }
             (Auth::Forward, token) => token.and_then(unverified_client_version),
         };
-        let stated = headers.get(CLIENT_VERSION).filter(|value| value.to_str().is_ok()).cloned();
+        let stated = short(headers.get(CLIENT_VERSION)).cloned();
         Ok(Caller {
             bearer: token.map(normalised).transpose()?,
-            traceparent: headers.get(TRACEPARENT).cloned(),
+            traceparent: short(headers.get(TRACEPARENT)).cloned(),
             client_version: stated
                 .or_else(|| claimed.and_then(|version| HeaderValue::from_str(&version).ok())),
         })
     }
+}
+
+/// A header that goes on to the EL with every later request: legal text of a sane length, or one
+/// caller could make the EL refuse them all.
+fn short(value: Option<&HeaderValue>) -> Option<&HeaderValue> {
+    const MAX_LENGTH: usize = 256;
+    value.filter(|value| value.len() <= MAX_LENGTH && value.to_str().is_ok())
 }
 
 /// The one bearer token among the headers (RFC 9110, section 11.6.2: one header, one credential).
@@ -154,6 +161,20 @@ mod tests {
                 assert!(bearer.is_sensitive());
             }
         }
+    }
+
+    #[test]
+    fn what_would_go_on_with_every_later_request_is_bounded() {
+        let with = |length: usize| {
+            let mut headers = headers(&[]);
+            let value = HeaderValue::from_str(&"x".repeat(length)).unwrap();
+            headers.insert(CLIENT_VERSION, value.clone());
+            headers.insert(TRACEPARENT, value);
+            let caller = gate(Auth::Forward).admit(&headers).unwrap();
+            [caller.client_version, caller.traceparent].map(|value| value.is_some())
+        };
+        assert_eq!(with(256), [true; 2]);
+        assert_eq!(with(257), [false; 2]);
     }
 
     #[test]

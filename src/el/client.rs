@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use http::Extensions;
 use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response, Uri};
+use http::{Request, Response};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -15,10 +16,10 @@ use tokio::sync::{Mutex, Semaphore};
 
 use super::answer::{self, Answer};
 use super::connection::{
-    BoxError, Connection, Connector, ElRequest, H2_PING_INTERVAL, H2_PING_TIMEOUT, H2_WINDOW,
+    BoxError, Connection, Connector, ElRequest, H2_PING_INTERVAL, H2_PING_TIMEOUT, H2_WINDOW, Past,
     StreamedBody,
 };
-use super::error::{Failure, Phase, Resend};
+use super::error::{Failure, Phase, Repeat};
 use super::lane::Lane;
 use super::surface::Transport;
 
@@ -73,25 +74,28 @@ impl Clients {
         }
     }
 
-    /// One exchange over the lane's own connection, read to its end.
+    /// One exchange over the lane's own connection, read to its end. If it fails on a connection
+    /// that was used before, and may go again, it does so once and over a new one: the next idle
+    /// one may be as dead.
     pub(super) async fn exchange(
         &self,
         lane: Lane,
         transport: Transport,
         request: ElRequest,
+        repeat: Repeat,
     ) -> Result<Answer, Failure> {
         let lanes = match transport {
             Transport::H2c => &self.h2c,
             Transport::Http1 => &self.http1,
         };
         match lane {
-            Lane::Command => lanes.command.exchange(request, self.limit).await,
-            Lane::Build => lanes.build.exchange(request, self.limit).await,
-            Lane::Relay => lanes.relay.exchange(request, self.limit).await,
+            Lane::Command => lanes.command.exchange(request, repeat, self.limit).await,
+            Lane::Build => lanes.build.exchange(request, repeat, self.limit).await,
+            Lane::Relay => lanes.relay.exchange(request, repeat, self.limit).await,
             Lane::History => {
                 // The semaphore is never closed, so the permit is always one.
                 let _permit = self.history.acquire().await;
-                lanes.history.exchange(request, self.limit).await
+                lanes.history.exchange(request, repeat, self.limit).await
             }
         }
     }
@@ -127,8 +131,35 @@ impl Clients {
     }
 }
 
+/// Opens connections of one lane over one transport.
+struct Opener {
+    connector: Connector,
+    transport: Transport,
+}
+
+impl Opener {
+    /// One exchange over a new connection, after `first` had failed over a used one.
+    async fn exchange(
+        &self,
+        request: ElRequest,
+        limit: usize,
+        first: Option<&Failure>,
+    ) -> Result<(Answer, Connection), Failure> {
+        let exchange = async {
+            let mut connection =
+                Connection::open(&self.connector, self.transport, request.uri()).await?;
+            let response = connection.send(request).await?;
+            Ok((answer::read(response, limit).await?, connection))
+        };
+        exchange.await.map_err(|failure: Failure| failure.after(first))
+    }
+}
+
 /// As many connections as it takes over HTTP/1.1, one over h2c.
-struct Pool<B>(legacy::Client<Connector, B>);
+struct Pool<B> {
+    client: legacy::Client<Connector, B>,
+    opener: Opener,
+}
 
 impl<B> Pool<B>
 where
@@ -136,7 +167,11 @@ where
 {
     fn new(connector: &Connector, transport: Transport) -> Self {
         let mut builder = legacy::Client::builder(TokioExecutor::new());
-        builder.timer(TokioTimer::new()).pool_timer(TokioTimer::new());
+        builder
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            // It would try one idle connection after the other.
+            .retry_canceled_requests(false);
         match transport {
             Transport::Http1 => builder.pool_idle_timeout(HTTP1_IDLE),
             // Held open by pings, so that no proposal waits for a connection.
@@ -149,17 +184,13 @@ where
                 .http2_keep_alive_timeout(H2_PING_TIMEOUT)
                 .http2_keep_alive_while_idle(true),
         };
-        Self(builder.build(connector.clone()))
+        let client = builder.build(connector.clone());
+        Self { client, opener: Opener { connector: connector.clone(), transport } }
     }
 
-    async fn exchange(&self, request: Request<B>, limit: usize) -> Result<Answer, Failure> {
-        answer::read(self.head(request).await?, limit).await
-    }
-
+    /// The head of an answer; nothing is sent twice.
     async fn head(&self, request: Request<B>) -> Result<Response<Incoming>, Failure> {
-        // A request that finds its connection dead before a byte of it was written is moved to
-        // another one by the client; that is all it resends.
-        self.0.request(request).await.map_err(|error| {
+        self.client.request(request).await.map_err(|error| {
             if error.is_connect() {
                 Failure::unreachable(error.into())
             } else {
@@ -169,13 +200,51 @@ where
     }
 }
 
+impl Pool<Full<Bytes>> {
+    async fn exchange(
+        &self,
+        request: ElRequest,
+        repeat: Repeat,
+        limit: usize,
+    ) -> Result<Answer, Failure> {
+        let error = match self.client.request(request.clone()).await {
+            Ok(response) => {
+                if let Some(past) = response.extensions().get::<Past>() {
+                    past.note_answer();
+                }
+                return answer::read(response, limit).await;
+            }
+            Err(error) => error,
+        };
+        if error.is_connect() {
+            return Err(Failure::unreachable(error.into()));
+        }
+        let was_used = was_used(&error);
+        let failure = Failure::exchange(Phase::BeforeAnswer, error.into());
+        if !(was_used && failure.may_repeat(repeat)) {
+            return Err(failure);
+        }
+        // Too rare to be worth a place in the pool.
+        let (answer, _connection) = self.opener.exchange(request, limit, Some(&failure)).await?;
+        Ok(answer)
+    }
+}
+
+/// Whether the connection on which a pooled request failed had answered one before.
+fn was_used(error: &legacy::Error) -> bool {
+    let mut told = Extensions::new();
+    if let Some(connected) = error.connect_info() {
+        connected.get_extras(&mut told);
+    }
+    told.get().is_some_and(Past::has_answered)
+}
+
 /// One connection, one exchange at a time.
 ///
 /// A pool would not do: it opens a second connection when the next request comes before the first
 /// one is back, and then commands could overtake each other on the way.
 struct Held {
-    connector: Connector,
-    transport: Transport,
+    opener: Opener,
     slot: Mutex<Option<Idle>>,
 }
 
@@ -186,11 +255,17 @@ struct Idle {
 
 impl Held {
     fn new(connector: Connector, transport: Transport) -> Self {
-        Self { connector, transport, slot: Mutex::new(None) }
+        Self { opener: Opener { connector, transport }, slot: Mutex::new(None) }
     }
 
-    async fn exchange(&self, request: ElRequest, limit: usize) -> Result<Answer, Failure> {
+    async fn exchange(
+        &self,
+        request: ElRequest,
+        repeat: Repeat,
+        limit: usize,
+    ) -> Result<Answer, Failure> {
         let mut slot = self.slot.lock().await;
+        let mut first = None;
         // Taken out for the exchange: if this future is dropped or fails, so is the connection.
         if let Some(mut connection) = self.reusable(slot.take()).await {
             match connection.send(request.clone()).await {
@@ -199,30 +274,23 @@ impl Held {
                     *slot = self.keep(connection, &answer);
                     return Ok(answer);
                 }
-                // It died while it was idle. Nothing was written: the fresh one may have it.
-                Err(failure) if failure.resend == Resend::NeverSent => {}
+                Err(failure) if failure.may_repeat(repeat) => first = Some(failure),
                 Err(failure) => return Err(failure),
             }
         }
-        let mut connection = self.open(request.uri()).await?;
-        let response = connection.send(request).await?;
-        let answer = answer::read(response, limit).await?;
+        let (answer, connection) = self.opener.exchange(request, limit, first.as_ref()).await?;
         *slot = self.keep(connection, &answer);
         Ok(answer)
     }
 
-    async fn open(&self, target: &Uri) -> Result<Connection, Failure> {
-        Connection::open(&self.connector, self.transport, target).await
-    }
-
     async fn reusable(&self, idle: Option<Idle>) -> Option<Connection> {
         let Idle { mut connection, since } = idle?;
-        let kept_alive = self.transport == Transport::H2c || since.elapsed() < HTTP1_IDLE;
+        let kept_alive = self.opener.transport == Transport::H2c || since.elapsed() < HTTP1_IDLE;
         (kept_alive && connection.is_usable().await).then_some(connection)
     }
 
     fn keep(&self, connection: Connection, answer: &Answer) -> Option<Idle> {
-        let closes = self.transport == Transport::Http1 && ends_connection(answer);
+        let closes = self.opener.transport == Transport::Http1 && ends_connection(answer);
         (!closes).then(|| Idle { connection, since: Instant::now() })
     }
 }

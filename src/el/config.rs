@@ -24,13 +24,16 @@ pub struct Config {
     /// How long one question about the surface may take. Calls of the CL have no deadline here.
     pub probe_timeout: Duration,
     /// How often a standing surface is asked again: on JSON-RPC whether REST has come, on REST
-    /// whether it is still what it was. Must be shorter than the time after which the EL closes
-    /// idle connections.
+    /// whether it is still what it was. REST over HTTP/1.1 is asked every 10 s at least, so that
+    /// the EL does not close the connection by which it would notice a restart.
     pub reprobe_interval: Duration,
     /// The first pause between two tries while the EL cannot be asked; doubled each time.
     pub backoff_min: Duration,
     /// The longest pause between two tries while the EL cannot be reached.
     pub backoff_max: Duration,
+    /// How long a command waits for those before it. Longer than any CL waits for an answer, so
+    /// that nobody misses the command that is given up; what is begun has no deadline.
+    pub command_wait: Duration,
     /// The largest answer body read, in bytes.
     pub answer_limit: usize,
     /// Where the time of day comes from.
@@ -39,7 +42,8 @@ pub struct Config {
 
 impl Config {
     /// The defaults: every transport, the CL's own bearer, `/engine/v1`, 1 s to connect and to
-    /// probe, asked again every 30 s, pauses from 100 ms to 2 s, answers up to 512 MiB.
+    /// probe, asked again every 30 s, pauses from 100 ms to 2 s, 30 s in the line
+    /// of commands, answers up to 512 MiB.
     pub fn new(endpoint: Endpoint) -> Self {
         Self {
             endpoint,
@@ -51,6 +55,7 @@ impl Config {
             reprobe_interval: Duration::from_secs(30),
             backoff_min: Duration::from_millis(100),
             backoff_max: Duration::from_secs(2),
+            command_wait: Duration::from_secs(30),
             answer_limit: 512 << 20,
             clock: Clock::system(),
         }

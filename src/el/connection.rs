@@ -17,7 +17,7 @@ use http_body_util::Full;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::{self, Connected, HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
@@ -76,7 +76,7 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = TokioIo<Stream>;
+    type Response = TokioIo<Socket>;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
@@ -92,7 +92,9 @@ impl Service<Uri> for Connector {
         let limit = self.limit;
         Box::pin(async move {
             match tokio::time::timeout(limit, connecting.stream()).await {
-                Ok(connected) => connected.map(TokioIo::new),
+                Ok(connected) => {
+                    connected.map(|stream| TokioIo::new(Socket { stream, past: Past::default() }))
+                }
                 Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
             }
         })
@@ -116,7 +118,7 @@ impl Connecting {
 /// One connection. Dropping it closes it.
 pub(super) struct Connection {
     sender: Sender,
-    heard: Heard,
+    past: Past,
     ended: oneshot::Receiver<()>,
 }
 
@@ -133,9 +135,8 @@ impl Connection {
         transport: Transport,
         target: &Uri,
     ) -> Result<Self, Failure> {
-        let stream = connector.clone().call(target.clone()).await.map_err(Failure::unreachable)?;
-        let heard = Heard::default();
-        let io = TokioIo::new(Listened { stream: stream.into_inner(), heard: heard.clone() });
+        let io = connector.clone().call(target.clone()).await.map_err(Failure::unreachable)?;
+        let past = io.inner().past.clone();
         let (end, ended) = oneshot::channel();
         let failed = |error: hyper::Error| Failure::unreachable(error.into());
         let sender = match transport {
@@ -159,7 +160,7 @@ impl Connection {
                 Sender::H2c(sender)
             }
         };
-        Ok(Self { sender, heard, ended })
+        Ok(Self { sender, past, ended })
     }
 
     /// Waits until the connection can take a request; `false` if it never will.
@@ -178,7 +179,7 @@ impl Connection {
 
     /// Whether a single byte has come from the peer.
     pub(super) fn was_heard_from(&self) -> bool {
-        self.heard.0.load(Ordering::Relaxed)
+        self.past.0.heard.load(Ordering::Relaxed)
     }
 
     /// Sends a request with an absolute URI and waits for the head of the answer.
@@ -224,16 +225,42 @@ fn origin_form(mut request: ElRequest) -> ElRequest {
     request
 }
 
-#[derive(Clone, Default)]
-struct Heard(Arc<AtomicBool>);
+/// What a connection has been through.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Past(Arc<PastFacts>);
 
-/// A socket that remembers whether the peer has said anything at all.
-struct Listened {
-    stream: Stream,
-    heard: Heard,
+#[derive(Debug, Default)]
+struct PastFacts {
+    heard: AtomicBool,
+    answered: AtomicBool,
 }
 
-impl AsyncRead for Listened {
+impl Past {
+    /// An exchange was answered over it.
+    pub(super) fn note_answer(&self) {
+        self.0.answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether an exchange was answered over it, so that the next one reuses it.
+    pub(super) fn has_answered(&self) -> bool {
+        self.0.answered.load(Ordering::Relaxed)
+    }
+}
+
+/// A socket that remembers whether the peer has said anything at all.
+pub(super) struct Socket {
+    stream: Stream,
+    past: Past,
+}
+
+/// What a pool tells of a connection with each answer and each error.
+impl connect::Connection for Socket {
+    fn connected(&self) -> Connected {
+        Connected::new().extra(self.past.clone())
+    }
+}
+
+impl AsyncRead for Socket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -242,13 +269,13 @@ impl AsyncRead for Listened {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         if buf.filled().len() > before {
-            self.heard.0.store(true, Ordering::Relaxed);
+            self.past.0.heard.store(true, Ordering::Relaxed);
         }
         read
     }
 }
 
-impl AsyncWrite for Listened {
+impl AsyncWrite for Socket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
 use super::endpoint::Endpoint;
 
@@ -73,6 +74,13 @@ impl fmt::Display for ElError {
             ErrorKind::NoRest => {
                 write!(f, "EL {endpoint} does not offer REST-SSZ now; use JSON-RPC")
             }
+            ErrorKind::Busy { waited } => {
+                let seconds = waited.as_secs_f64();
+                write!(
+                    f,
+                    "EL {endpoint} has not answered the command before this one for {seconds} s; see its log and restart it if it is stuck"
+                )
+            }
             ErrorKind::BadRequest { reason } => {
                 write!(f, "no request to EL {endpoint} can be made of this: {reason}")
             }
@@ -110,6 +118,12 @@ pub enum ErrorKind {
     },
     /// REST was asked for while the surface has none. Nothing was sent.
     NoRest,
+    /// The commands before this one took longer than
+    /// [`Config::command_wait`](super::Config::command_wait). Nothing was sent.
+    Busy {
+        /// How long this one waited in line.
+        waited: Duration,
+    },
     /// The request has a path or headers that cannot be sent. Nothing was sent.
     BadRequest {
         /// What is wrong with it.
@@ -134,6 +148,16 @@ pub enum Resend {
     NeverSent,
     /// It may have, or has.
     MaybeProcessed,
+}
+
+/// Whether a request does harm if the EL gets it twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// It reads, or a second time changes nothing.
+    Harmless,
+    /// It must not be carried out twice: it goes again only if the first one is
+    /// [`Resend::NeverSent`].
+    OnlyIfNeverSent,
 }
 
 /// An [`ElError`] before it knows its endpoint.
@@ -170,6 +194,10 @@ impl Failure {
 
     pub(super) fn bad_request(error: &http::Error) -> Self {
         Self::unsent(ErrorKind::BadRequest { reason: error.to_string() })
+    }
+
+    pub(super) fn busy(waited: Duration) -> Self {
+        Self::unsent(ErrorKind::Busy { waited })
     }
 
     fn unsent(kind: ErrorKind) -> Self {
@@ -209,6 +237,31 @@ impl Failure {
             },
             source: Some(source),
         }
+    }
+
+    /// Whether the same request may go over a new connection after this failure on a used one.
+    ///
+    /// An EL closes a connection that was idle for long just as well at the moment in which a
+    /// request goes out on it (RFC 9112, section 9.3.1), so this is no sign of trouble.
+    pub(super) fn may_repeat(&self, repeat: Repeat) -> bool {
+        match self.resend {
+            Resend::NeverSent => true,
+            Resend::MaybeProcessed => {
+                repeat == Repeat::Harmless
+                    && self.kind == ErrorKind::Broken { phase: Phase::BeforeAnswer }
+            }
+        }
+    }
+
+    /// The failure of a request that had failed before: what the EL may have had of either counts.
+    pub(super) fn after(mut self, first: Option<&Self>) -> Self {
+        if first.is_some_and(|first| first.resend == Resend::MaybeProcessed) {
+            self.resend = Resend::MaybeProcessed;
+        }
+        if first.is_some_and(Self::casts_doubt_on_surface) {
+            self.reach = Extent::Connection;
+        }
+        self
     }
 
     /// Whether what is known of the EL has to be found out anew.

@@ -1,5 +1,9 @@
 //! Keeps the surface true: finds it, holds on to the connection it was found over, and finds it
 //! anew when that is lost or an exchange casts doubt on it.
+//!
+//! That connection is the witness. Only one that lives before and after a question proves that the
+//! same EL process answered; the same answer over another connection may come from a new process,
+//! which knows nothing of the old one's payload ids.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -10,7 +14,12 @@ use super::connection::Connection;
 use super::probe::{NotNow, Question, Reply};
 use super::round::{Known, Round, Verdict, ask_round};
 use super::surface::{Reach, Rest, Spoken, Transport};
+use super::token::Proofs;
 use super::trouble::{Trouble, Troubles};
+
+/// Over HTTP/1.1 the witness is asked at least this often: many servers close a connection that is
+/// idle for 15 s and more, and each close would look like a restart. h2c has its pings.
+const HTTP1_REPROBE: Duration = Duration::from_secs(10);
 
 pub(super) struct Keeper<'a> {
     inner: &'a Inner,
@@ -21,10 +30,14 @@ pub(super) struct Keeper<'a> {
 
 /// What became of a surface that was held.
 enum Held {
-    /// Still what it was.
+    /// Still what it was, by the word of the witness.
     Same,
+    /// The same is offered, but by what may be another process.
+    Succeeded,
     /// Not any more, or not to be told; it has to be found anew.
     Lost,
+    /// The EL does not say. One too busy to answer has not changed.
+    Unsaid,
 }
 
 impl<'a> Keeper<'a> {
@@ -43,6 +56,8 @@ impl<'a> Keeper<'a> {
             if config.transport != TransportChoice::Json {
                 self.wait_for_token().await;
             }
+            // What is proven from here on may be better than what is asked with now.
+            let proofs = self.inner.tokens.proofs();
             let Round { known, verdict } =
                 ask_round(&self.inner.prober, &self.inner.tokens, config.transport, self.known)
                     .await;
@@ -50,9 +65,9 @@ impl<'a> Keeper<'a> {
             match verdict {
                 Verdict::Rest(rest, connection) => self.on_rest(rest, connection).await,
                 Verdict::JsonRpc(why) => self.on_json_rpc(&why).await,
-                Verdict::NotNow(why) => self.on_trouble(Trouble::from(why)).await,
-                Verdict::Mute => self.on_trouble(Trouble::Mute).await,
-                Verdict::Down(failure) => self.on_trouble(Trouble::Down(failure)).await,
+                Verdict::NotNow(why) => self.on_trouble(Trouble::from(why), proofs).await,
+                Verdict::Mute => self.on_trouble(Trouble::Mute, proofs).await,
+                Verdict::Down(failure) => self.on_trouble(Trouble::Down(failure), proofs).await,
             }
         }
     }
@@ -81,25 +96,34 @@ impl<'a> Keeper<'a> {
     }
 
     /// Returns when the surface has to be found anew.
-    async fn hold(&mut self, rest: &Rest, mut connection: Option<Connection>) {
+    async fn hold(&mut self, rest: &Rest, mut witness: Option<Connection>) {
+        let config = &self.inner.config;
+        let mut interval = self.interval(rest, witness.as_ref());
         loop {
             tokio::select! {
                 biased;
-                () = ended(connection.as_mut()) => return,
+                () = ended(witness.as_mut()) => return,
+                // As long as the witness answers, it is the same EL process, whatever became of
+                // another connection.
                 () = self.inner.doubts.notified() => {
-                    // The connection it was found over is the judge: as long as it answers, it is
-                    // the same EL process, whatever became of another connection.
-                    match self.check(rest, &mut connection).await {
-                        Some(Held::Same) if connection.is_some() => {
-                            self.inner.reinstate(rest.clone());
-                        }
-                        _ => return,
+                    match self.check(rest, &mut witness).await {
+                        Held::Same => self.inner.reinstate(rest.clone()),
+                        Held::Succeeded => self.inner.succeed(rest.clone()),
+                        Held::Lost | Held::Unsaid => return,
                     }
+                    interval = self.interval(rest, witness.as_ref());
                 }
-                () = tokio::time::sleep(self.inner.config.reprobe_interval) => {
-                    if let Some(Held::Lost) = self.check(rest, &mut connection).await {
-                        return;
-                    }
+                () = tokio::time::sleep(interval) => {
+                    interval = match self.check(rest, &mut witness).await {
+                        Held::Same => self.interval(rest, witness.as_ref()),
+                        Held::Succeeded => {
+                            self.inner.succeed(rest.clone());
+                            self.interval(rest, witness.as_ref())
+                        }
+                        Held::Lost => return,
+                        // A restart may be next, and over HTTP/1.1 the witness is gone.
+                        Held::Unsaid => config.reprobe_interval.min(HTTP1_REPROBE),
+                    };
                     if self.h2c_has_come(rest).await {
                         return;
                     }
@@ -108,23 +132,37 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Asks again over the held connection, or a new one in its place; `None` if the EL does not
-    /// say. An EL too busy to answer has not changed.
-    async fn check(&self, rest: &Rest, held: &mut Option<Connection>) -> Option<Held> {
+    /// How long to wait before the EL is asked again.
+    fn interval(&self, rest: &Rest, witness: Option<&Connection>) -> Duration {
+        let interval = self.inner.config.reprobe_interval;
+        match (rest.transport, witness) {
+            (Transport::Http1, Some(_)) => interval.min(HTTP1_REPROBE),
+            // Over HTTP/1.1 this EL closes after each answer: every question ends an epoch.
+            (Transport::Http1, None) | (Transport::H2c, _) => interval,
+        }
+    }
+
+    /// Asks again over the witness or, if there is none, over a new connection, which is the
+    /// witness from then on.
+    async fn check(&self, rest: &Rest, witness: &mut Option<Connection>) -> Held {
         let token = self.inner.tokens.for_probe();
-        token.as_ref()?;
+        if token.is_none() {
+            return Held::Unsaid;
+        }
         let prober = &self.inner.prober;
         let (transport, question) = (rest.transport, Question::Capabilities);
-        let (reply, connection) = match held.take() {
-            Some(connection) => prober.ask_over(connection, transport, question, token).await,
-            None => prober.ask(transport, question, token).await,
+        let (same, (reply, connection)) = match witness.take() {
+            Some(witness) => {
+                (Held::Same, prober.ask_over(witness, transport, question, token).await)
+            }
+            None => (Held::Succeeded, prober.ask(transport, question, token).await),
         };
-        *held = connection;
+        *witness = connection;
         match reply {
-            Reply::Rest(capabilities) if capabilities == rest.capabilities => Some(Held::Same),
-            Reply::NotNow(NotNow::Broken(_)) => Some(Held::Lost),
-            Reply::NotNow(_) => None,
-            _ => Some(Held::Lost),
+            Reply::Rest(capabilities) if capabilities == rest.capabilities => same,
+            Reply::NotNow(NotNow::Broken(_)) => Held::Lost,
+            Reply::NotNow(_) => Held::Unsaid,
+            _ => Held::Lost,
         }
     }
 
@@ -157,7 +195,7 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    async fn on_trouble(&mut self, trouble: Trouble) {
+    async fn on_trouble(&mut self, trouble: Trouble, proofs: Proofs) {
         let config = &self.inner.config;
         let (reach, longest) = match &trouble {
             Trouble::Down(_) | Trouble::Mute => (Reach::Down, config.backoff_max),
@@ -167,12 +205,21 @@ impl<'a> Keeper<'a> {
             // Somebody has to change a setting first; no need to fill the EL's log until then.
             Trouble::Unauthorized | Trouble::Forbidden => (Reach::Up, config.reprobe_interval),
         };
+        let is_refusal = matches!(trouble, Trouble::Unauthorized | Trouble::Forbidden);
         self.inner.not_found(reach, self.known, trouble.to_string());
         self.troubles.tell(trouble, &self.inner.endpoint);
         if reach == Reach::Down {
             self.known = Known::NOTHING;
         }
-        self.back_off(longest).await;
+        if is_refusal {
+            // It may have been somebody else's bearer.
+            tokio::select! {
+                () = proofs.next() => {}
+                () = self.back_off(longest) => {}
+            }
+        } else {
+            self.back_off(longest).await;
+        }
     }
 
     /// Waits a little longer each time, or until a call of the CL shows that the EL is back.

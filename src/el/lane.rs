@@ -3,8 +3,11 @@
 use std::future::Future;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use super::error::Failure;
 
 /// Which connections an exchange may use. Lanes share none, so that no call waits behind another
 /// lane's.
@@ -34,8 +37,15 @@ pub struct CommandTurn {
 pub(super) struct CommandLine(Arc<Mutex<()>>);
 
 impl CommandLine {
-    /// Takes a place at the end of the line now; the future resolves when it is first.
-    pub(super) fn turn(&self) -> impl Future<Output = CommandTurn> + Send + use<> {
+    /// Takes a place at the end of the line now; the future resolves when it is first, or leaves
+    /// the line when that takes longer than `patience` from its first poll on.
+    ///
+    /// A command that is never answered holds its turn for ever. Those behind it must not pile up
+    /// with their bodies, nor go to the EL long after their callers are gone.
+    pub(super) fn turn(
+        &self,
+        patience: Duration,
+    ) -> impl Future<Output = Result<CommandTurn, Failure>> + Send + use<> {
         // A lock takes its place when first polled, and tasks are polled in any order: so it is
         // polled here.
         let mut place = Box::pin(Arc::clone(&self.0).lock_owned());
@@ -43,9 +53,11 @@ impl CommandLine {
         async move {
             let held = match first {
                 Poll::Ready(held) => held,
-                Poll::Pending => place.await,
+                Poll::Pending => tokio::time::timeout(patience, place)
+                    .await
+                    .map_err(|_| Failure::busy(patience))?,
             };
-            CommandTurn { _held: held }
+            Ok(CommandTurn { _held: held })
         }
     }
 }

@@ -5,7 +5,8 @@
 //! [`El::surface`] tells it. [`El::send`] is one REST exchange over what was found; [`El::relay`]
 //! posts the CL's own bytes to JSON-RPC, which always may be tried.
 //!
-//! No exchange has a deadline here: the CL decides when to leave (`common.md`, *Timeouts*).
+//! No exchange has a deadline here: the CL decides when to leave (`common.md`, *Timeouts*). The wait
+//! for a turn has one.
 
 mod answer;
 mod capabilities;
@@ -30,6 +31,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::header::AUTHORIZATION;
 use http::{Request, Response, StatusCode};
 use tokio::sync::{Mutex, Notify, watch};
 
@@ -38,7 +40,7 @@ pub use capabilities::{Capabilities, Limits};
 pub use config::{Config, TransportChoice, TransportChoiceError};
 pub use connection::StreamedBody;
 pub use endpoint::{Endpoint, EndpointError, RestBase, RestBaseError};
-pub use error::{ElError, ErrorKind, Phase, Resend};
+pub use error::{ElError, ErrorKind, Phase, Repeat, Resend};
 pub use lane::{CommandTurn, Lane};
 pub use surface::{JsonRpc, Reach, Rest, Spoken, Surface, Transport};
 pub use token::{Caller, Clock, Tokens};
@@ -136,8 +138,17 @@ impl El {
 
     /// Takes the next place in the line of commands, now and not when first polled; resolves when
     /// all earlier turns are over.
-    pub fn command_turn(&self) -> impl Future<Output = CommandTurn> + Send + use<> {
-        self.0.commands.turn()
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Busy`] when that takes longer than [`Config::command_wait`], counted from the
+    /// first poll. The place is given up; the command in flight is left alone.
+    pub fn command_turn(
+        &self,
+    ) -> impl Future<Output = Result<CommandTurn, ElError>> + Send + use<> {
+        let turn = self.0.commands.turn(self.0.config.command_wait);
+        let el = self.clone();
+        async move { turn.await.map_err(|failure| el.error(failure)) }
     }
 
     /// One REST exchange over the transport REST was found on.
@@ -148,14 +159,20 @@ impl El {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoRest`] if REST is not there now; everything else as in [`ElError`]. A request
-    /// whose idle connection died before a byte was written is sent once more over a new one;
-    /// nothing else is sent twice.
+    /// [`ErrorKind::NoRest`] if REST is not there now; everything else as in [`ElError`].
+    ///
+    /// # What is sent twice
+    ///
+    /// A request that fails on a connection on which others were answered before goes once more,
+    /// over a new connection, if the EL provably never got it ([`Resend::NeverSent`]), or if a
+    /// repetition is harmless and the connection or stream ended before the answer began. That
+    /// ends it: a request is sent at most twice, and only once if its connection was new.
     pub async fn send(
         &self,
         lane: Lane,
         caller: &Caller,
         request: Request<Bytes>,
+        repeat: Repeat,
     ) -> Result<Answer, ElError> {
         let surface = self.surface();
         let transport = match &surface.rest {
@@ -168,15 +185,21 @@ impl El {
         let request = uri
             .map(|uri| request::rest(request, uri, caller, token))
             .map_err(|error| self.error(Failure::bad_request(&error)))?;
-        self.exchange(lane, transport, request, &surface).await
+        self.exchange(lane, transport, request, repeat, &surface).await
     }
 
-    /// Posts `body` as it is to the EL's JSON-RPC.
+    /// Posts `body` as it is to the EL's JSON-RPC. What is sent twice is as for [`El::send`].
     ///
     /// # Errors
     ///
     /// See [`ElError`].
-    pub async fn relay(&self, lane: Lane, caller: &Caller, body: Bytes) -> Result<Answer, ElError> {
+    pub async fn relay(
+        &self,
+        lane: Lane,
+        caller: &Caller,
+        body: Bytes,
+        repeat: Repeat,
+    ) -> Result<Answer, ElError> {
         let surface = self.surface();
         let token = self.0.tokens.for_call(caller);
         let request = self
@@ -185,7 +208,8 @@ impl El {
             .json_rpc_uri()
             .map(|uri| request::json_rpc(body, uri, caller, token))
             .map_err(|error| self.error(Failure::bad_request(&error)))?;
-        let answer = self.exchange(lane, surface.relay_transport(), request, &surface).await?;
+        let transport = surface.relay_transport();
+        let answer = self.exchange(lane, transport, request, repeat, &surface).await?;
         self.0.learn_json_rpc(answer.status());
         Ok(answer)
     }
@@ -233,9 +257,16 @@ impl El {
         lane: Lane,
         transport: Transport,
         request: ElRequest,
+        repeat: Repeat,
         surface: &Surface,
     ) -> Result<Answer, ElError> {
-        let exchanged = self.0.clients.exchange(lane, transport, request).await;
+        let bearer = request.headers().get(AUTHORIZATION).cloned();
+        let exchanged = self.0.clients.exchange(lane, transport, request, repeat).await;
+        if let Ok(answer) = &exchanged
+            && !matches!(answer.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+        {
+            self.0.tokens.prove(bearer.as_ref());
+        }
         self.noted(lane, transport, exchanged, surface)
     }
 
@@ -338,6 +369,17 @@ impl Inner {
     fn reinstate(&self, rest: Rest) {
         let why = format!("REST-SSZ over {}", rest.transport);
         self.change(|surface| Surface { rest: Some(rest), why, ..surface });
+    }
+
+    /// REST is there as it was, but nothing proves that the EL is the process it was.
+    fn succeed(&self, rest: Rest) {
+        let why = format!("REST-SSZ over {}", rest.transport);
+        self.change(|surface| {
+            let epoch = surface.epoch + 1;
+            let json_rpc = JsonRpc::Unknown;
+            tracing::debug!(epoch, "the EL may be another process, which offers the same");
+            Surface { epoch, rest: Some(rest), json_rpc, why, ..surface }
+        });
     }
 
     fn learn_json_rpc(&self, status: StatusCode) {

@@ -13,6 +13,10 @@ use super::capabilities::Capabilities;
 pub struct Surface {
     /// Grows each time a surface is found that may belong to another EL process; 0 before the
     /// first. Whatever is remembered of an EL (routes, payload ids) is good for one epoch.
+    ///
+    /// With REST it stays the same only while one connection proves that the process does; while
+    /// JSON-RPC alone is found there is nothing to remember, and it stays as long as the same is
+    /// found.
     pub epoch: u64,
     /// Whether the EL can be reached.
     pub reach: Reach,

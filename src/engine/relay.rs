@@ -42,6 +42,14 @@ pub enum RelayReason {
     /// Nothing, or more, is asked for than is split here.
     #[error("{0} entries are asked for")]
     Count(usize),
+    /// A range that begins at block 0 or has no length: -32602 is the EL's to say (shanghai.md).
+    #[error("a range of {count} blocks from block {start} is asked for")]
+    EmptyRange {
+        /// First block.
+        start: u64,
+        /// Length in blocks.
+        count: u64,
+    },
     /// The head moved while a range was being put together.
     #[error("the head moved between two exchanges")]
     HeadMoved,
@@ -133,7 +141,7 @@ impl RelayReason {
             Self::ParamCount { .. } | Self::NoParams => "params",
             Self::ForkNotOffered => "fork_not_offered",
             Self::ForkDisagrees { .. } => "fork_disagrees",
-            Self::Count(_) => "count",
+            Self::Count(_) | Self::EmptyRange { .. } => "count",
             Self::HeadMoved => "head_moved",
             Self::NoContent => "no_content",
             Self::TooLarge { .. } => "too_large",
@@ -177,13 +185,16 @@ impl RelayReason {
     /// What to tell the CL when the EL has no JSON-RPC to relay to.
     pub fn without_json_rpc(&self) -> jsonrpc::Error {
         let code = match self {
-            Self::NotTranscodable(_) | Self::ParamCount { .. } | Self::NoParams => {
-                Code::INVALID_PARAMS
-            }
+            Self::NotTranscodable(_)
+            | Self::ParamCount { .. }
+            | Self::NoParams
+            | Self::EmptyRange { .. } => Code::INVALID_PARAMS,
             Self::ForkNotOffered | Self::ForkDisagrees { .. } | Self::UnsupportedFork => {
                 Code::UNSUPPORTED_FORK
             }
-            Self::TooLarge { .. } => Code::TOO_LARGE,
+            Self::TooLarge { .. }
+            | Self::Count(1..)
+            | Self::RestRefused(StatusCode::PAYLOAD_TOO_LARGE) => Code::TOO_LARGE,
             Self::NotTranslated => Code::METHOD_NOT_FOUND,
             _ => Code::INTERNAL,
         };

@@ -4,7 +4,7 @@ use crate::{
     cl::Outcome,
     el,
     engine::{Answer, RelayReason},
-    jsonrpc::{self, Code, Error, RawId, Reply},
+    jsonrpc::{self, Code, Error, Incoming, Invalid, RawId, Reply, Request},
 };
 use bytes::Bytes;
 use http::StatusCode;
@@ -104,6 +104,20 @@ pub(super) fn of_json_rpc(status: StatusCode, body: Bytes, whom: Whom<'_>) -> Ou
 /// The end of a call that the EL did not answer.
 pub(super) fn of_el_error(error: &el::ElError, whom: Whom<'_>) -> Outcome {
     of_error(&Error::new(Code::INTERNAL, error.to_string()), whom)
+}
+
+/// The end of everything in a request of which nothing was begun.
+pub(super) fn of_untried(incoming: Incoming, error: &el::ElError) -> Outcome {
+    let error = Error::new(Code::INTERNAL, error.to_string());
+    let reply = |item: Result<Request, Invalid>| match item {
+        Ok(Request { id: Some(id), .. }) => Reply::error(&id, &error),
+        Ok(_) => Reply::empty(),
+        Err(invalid) => Reply::error(&invalid.id, &invalid.error),
+    };
+    Outcome::Json(match incoming {
+        Incoming::Single(item) => reply(item),
+        Incoming::Batch(items) => Reply::batch(items.into_iter().map(reply).collect()),
+    })
 }
 
 fn of_error(error: &Error, whom: Whom<'_>) -> Outcome {

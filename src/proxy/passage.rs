@@ -25,7 +25,10 @@ impl Proxy {
         let el = &self.0.el;
         let lane = lane_of(Order::of_rest(request.method(), request.uri().path()));
         let turn = match lane {
-            Lane::Command => Some(el.command_turn().await),
+            Lane::Command => match el.command_turn().await {
+                Ok(turn) => Some(turn),
+                Err(error) => return not_passed(&error),
+            },
             _ => None,
         };
         let (verb, path) = (request.method().clone(), request.uri().path().to_owned());

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine_ssz_proxy::el::{Caller, El, Lane, TransportChoice};
+use engine_ssz_proxy::el::{Caller, El, Lane, Repeat, TransportChoice};
 use http::{Request, Version};
 use tokio::sync::Semaphore;
 
@@ -26,8 +26,8 @@ async fn reuses_connections(choice: TransportChoice, version: Version) {
     until(&el, |surface| surface.rest.is_some()).await;
     let caller = Caller::default();
     for _ in 0..50 {
-        el.send(Lane::Command, &caller, post("/command")).await.unwrap();
-        el.send(Lane::Build, &caller, post("/build")).await.unwrap();
+        el.send(Lane::Command, &caller, post("/command"), Repeat::Harmless).await.unwrap();
+        el.send(Lane::Build, &caller, post("/build"), Repeat::Harmless).await.unwrap();
     }
     let (command, build) = (peer.seen_on("/engine/v1/command"), peer.seen_on("/engine/v1/build"));
     assert_eq!((command.len(), build.len()), (50, 50));
@@ -62,7 +62,9 @@ async fn commands_relayed_share_one_connection() {
     let el = open(peer.config());
     until(&el, |surface| surface.rest.is_some()).await;
     for _ in 0..50 {
-        el.relay(Lane::Command, &Caller::default(), Bytes::from_static(b"{}")).await.unwrap();
+        el.relay(Lane::Command, &Caller::default(), Bytes::from_static(b"{}"), Repeat::Harmless)
+            .await
+            .unwrap();
     }
     assert_eq!(connections(&peer.seen_on("/")).len(), 1);
 }
@@ -89,12 +91,14 @@ async fn h1_09_no_lane_waits_behind_a_command() {
         let caller = Caller::default();
         let slow = tokio::spawn({
             let (el, caller) = (el.clone(), caller.clone());
-            async move { el.send(Lane::Command, &caller, post("/slow")).await.map(drop) }
+            async move {
+                el.send(Lane::Command, &caller, post("/slow"), Repeat::Harmless).await.map(drop)
+            }
         });
         peer.until_seen("/engine/v1/slow", 1).await;
         for lane in [Lane::Build, Lane::History, Lane::Relay] {
-            patiently(el.send(lane, &caller, post("/quick"))).await.unwrap();
-            patiently(el.relay(lane, &caller, Bytes::new())).await.unwrap();
+            patiently(el.send(lane, &caller, post("/quick"), Repeat::Harmless)).await.unwrap();
+            patiently(el.relay(lane, &caller, Bytes::new(), Repeat::Harmless)).await.unwrap();
         }
         assert!(!slow.is_finished());
         gate.add_permits(1);
@@ -122,14 +126,16 @@ async fn rest_08_two_bulk_reads_at_most_are_in_flight() {
         .map(|_| {
             let el = el.clone();
             tokio::spawn(async move {
-                el.send(Lane::History, &Caller::default(), post("/bodies")).await.map(drop)
+                el.send(Lane::History, &Caller::default(), post("/bodies"), Repeat::Harmless)
+                    .await
+                    .map(drop)
             })
         })
         .collect();
     peer.until_seen("/engine/v1/bodies", 2).await;
     // The other two were sent before these were; without a cap they would be here by now.
     for _ in 0..20 {
-        el.send(Lane::Build, &Caller::default(), post("/x")).await.unwrap();
+        el.send(Lane::Build, &Caller::default(), post("/x"), Repeat::Harmless).await.unwrap();
     }
     assert_eq!(peer.seen_on("/engine/v1/bodies").len(), 2);
     gate.add_permits(4);
@@ -169,7 +175,7 @@ async fn a_rest_request_arrives_as_it_was_made_with_what_the_door_adds() {
             .header("connection", "keep-alive, x")
             .body(Bytes::from_static(b"ssz"))
             .unwrap();
-        let answer = el.send(Lane::Command, &caller, request).await.unwrap();
+        let answer = el.send(Lane::Command, &caller, request, Repeat::Harmless).await.unwrap();
         assert_eq!(answer.status(), 409);
         assert_eq!(answer.headers()["content-type"], "application/problem+json");
         assert_eq!(answer.body(), "{}");
@@ -196,7 +202,7 @@ async fn a_relayed_call_is_the_callers_bytes() {
     let el = El::new(peer.config());
     let caller = Caller { bearer: None, traceparent: Some("00-ab-cd-01".parse().unwrap()) };
     let body = Bytes::from_static(b" {\"id\":\"\\u0031\" , \"jsonrpc\":\"2.0\"}\n");
-    el.relay(Lane::Relay, &caller, body.clone()).await.unwrap();
+    el.relay(Lane::Relay, &caller, body.clone(), Repeat::Harmless).await.unwrap();
     let seen = &peer.seen()[0];
     assert_eq!((&seen.method, seen.path.as_str()), (&http::Method::POST, "/"));
     assert_eq!(seen.body, body);

@@ -1,7 +1,7 @@
 //! Where requests go.
 
 use bytes::Bytes;
-use engine_ssz_proxy::el::{Caller, Endpoint, Lane, RestBase, TransportChoice};
+use engine_ssz_proxy::el::{Caller, Endpoint, Lane, Repeat, RestBase, TransportChoice};
 use http::Request;
 
 use crate::peer::{Peer, config, open, rest_el, until};
@@ -87,10 +87,13 @@ async fn rest_04_paths_are_joined_without_doubling_and_keep_the_prefix() {
         let caller = Caller::default();
         for path in ["/payloads", "/bodies?from=1&count=2"] {
             let request = Request::post(path).body(Bytes::new()).unwrap();
-            let answer = el.send(Lane::Command, &caller, request).await.unwrap();
+            let answer = el.send(Lane::Command, &caller, request, Repeat::Harmless).await.unwrap();
             assert_eq!(answer.body(), &format!("{prefix}/engine/v1{path}"));
         }
-        let answer = el.relay(Lane::Relay, &caller, Bytes::from_static(b"{}")).await.unwrap();
+        let answer = el
+            .relay(Lane::Relay, &caller, Bytes::from_static(b"{}"), Repeat::Harmless)
+            .await
+            .unwrap();
         let json_rpc = if prefix.is_empty() { "/" } else { prefix };
         assert_eq!(answer.body(), json_rpc);
     }
@@ -125,9 +128,9 @@ async fn h1_11_the_authority_is_the_endpoints_in_both_protocols() {
         let caller = Caller::default();
         for lane in [Lane::Command, Lane::Build] {
             let request = Request::post("/x").header("host", "proxy").body(Bytes::new()).unwrap();
-            el.send(lane, &caller, request).await.unwrap();
+            el.send(lane, &caller, request, Repeat::Harmless).await.unwrap();
         }
-        el.relay(Lane::Relay, &caller, Bytes::new()).await.unwrap();
+        el.relay(Lane::Relay, &caller, Bytes::new(), Repeat::Harmless).await.unwrap();
     }
     for seen in peer.seen() {
         let host = seen.authority.as_deref().or(seen.header("host"));

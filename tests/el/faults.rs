@@ -1,7 +1,9 @@
 //! Exchanges that go wrong, and whether they may be sent again.
 
 use bytes::Bytes;
-use engine_ssz_proxy::el::{Caller, El, ElError, ErrorKind, Lane, Phase, Resend, TransportChoice};
+use engine_ssz_proxy::el::{
+    Caller, El, ElError, ErrorKind, Lane, Phase, Repeat, Resend, TransportChoice,
+};
 use http::Request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -13,7 +15,9 @@ fn outcome(error: &ElError) -> (ErrorKind, Resend) {
 }
 
 async fn relay(el: &El, lane: Lane) -> ElError {
-    el.relay(lane, &Caller::default(), Bytes::from_static(b"{}")).await.unwrap_err()
+    el.relay(lane, &Caller::default(), Bytes::from_static(b"{}"), Repeat::Harmless)
+        .await
+        .unwrap_err()
 }
 
 /// Answers each connection's first request with these bytes, then closes.
@@ -101,7 +105,7 @@ async fn size_04_an_answer_is_read_up_to_the_limit_and_not_beyond() {
         let ask = |length: usize| {
             let body = Bytes::from(length.to_string());
             let el = el.clone();
-            async move { el.relay(lane, &Caller::default(), body).await }
+            async move { el.relay(lane, &Caller::default(), body, Repeat::Harmless).await }
         };
         for length in [0, 1, 999_999, 1_000_000] {
             let answer = ask(length).await.unwrap();
@@ -169,7 +173,7 @@ async fn resetting(resets: Resets, reason: h2::Reason) -> El {
 
 async fn send(el: &El, lane: Lane) -> ElError {
     let request = Request::post("/payloads").body(Bytes::from_static(b"ssz")).unwrap();
-    el.send(lane, &Caller::default(), request).await.unwrap_err()
+    el.send(lane, &Caller::default(), request, Repeat::Harmless).await.unwrap_err()
 }
 
 #[tokio::test]
@@ -190,18 +194,21 @@ async fn h2_02_only_a_refused_stream_was_never_processed() {
 }
 
 #[tokio::test]
-async fn h2_02_a_command_refused_on_a_used_connection_is_sent_once_more_on_a_new_one() {
-    let command = async |el: &El| {
+async fn h2_02_a_request_refused_on_a_used_connection_is_sent_once_more_on_a_new_one() {
+    let exchange = async |el: &El, lane, repeat| {
         let request = Request::post("/payloads").body(Bytes::from_static(b"ssz")).unwrap();
-        el.send(Lane::Command, &Caller::default(), request).await
+        el.send(lane, &Caller::default(), request, repeat).await
     };
-    let el = resetting(Resets::Later, h2::Reason::REFUSED_STREAM).await;
-    for _ in 0..3 {
-        command(&el).await.unwrap();
+    for lane in LANES {
+        let el = resetting(Resets::Later, h2::Reason::REFUSED_STREAM).await;
+        for _ in 0..3 {
+            exchange(&el, lane, Repeat::OnlyIfNeverSent).await.unwrap();
+        }
+        let el = resetting(Resets::Later, h2::Reason::INTERNAL_ERROR).await;
+        exchange(&el, lane, Repeat::OnlyIfNeverSent).await.unwrap();
+        let error = exchange(&el, lane, Repeat::OnlyIfNeverSent).await.unwrap_err();
+        assert_eq!(error.resend(), Resend::MaybeProcessed);
     }
-    let el = resetting(Resets::Later, h2::Reason::INTERNAL_ERROR).await;
-    command(&el).await.unwrap();
-    assert_eq!(command(&el).await.unwrap_err().resend(), Resend::MaybeProcessed);
 }
 
 #[tokio::test]
@@ -247,7 +254,7 @@ async fn h2_07_sixteen_megabytes_come_in_without_a_window_update() {
     until(&el, |surface| surface.rest.is_some()).await;
     for lane in LANES {
         let request = Request::get("/window").body(Bytes::new()).unwrap();
-        let answer = el.send(lane, &Caller::default(), request).await.unwrap();
+        let answer = el.send(lane, &Caller::default(), request, Repeat::Harmless).await.unwrap();
         assert_eq!(answer.body(), &WINDOW.to_string(), "{lane:?}");
     }
 }
@@ -270,7 +277,9 @@ async fn a_dropped_exchange_leaves_the_lane_usable() {
             let el = el.clone();
             async move {
                 let request = Request::post("/x").body(Bytes::from_static(b"hang")).unwrap();
-                el.send(Lane::Command, &Caller::default(), request).await.map(drop)
+                el.send(Lane::Command, &Caller::default(), request, Repeat::Harmless)
+                    .await
+                    .map(drop)
             }
         });
         let so_far = peer.seen_on("/engine/v1/x").len();
@@ -278,7 +287,8 @@ async fn a_dropped_exchange_leaves_the_lane_usable() {
         hanging.abort();
         let _ = hanging.await;
         let request = Request::post("/y").body(Bytes::new()).unwrap();
-        let answer = el.send(Lane::Command, &Caller::default(), request).await.unwrap();
+        let answer =
+            el.send(Lane::Command, &Caller::default(), request, Repeat::Harmless).await.unwrap();
         assert_eq!(answer.body(), "/engine/v1/y");
     }
 }

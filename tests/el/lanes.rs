@@ -3,8 +3,9 @@
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
+use std::time::Duration;
 
-use engine_ssz_proxy::el::El;
+use engine_ssz_proxy::el::{El, ErrorKind, Resend};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::peer::{config, patiently};
@@ -17,7 +18,7 @@ fn el() -> El {
 async fn commands_go_in_the_order_in_which_they_took_their_turn_and_not_in_that_of_waking() {
     let el = el();
     let order = Arc::new(Mutex::new(Vec::new()));
-    let first = el.command_turn().await;
+    let first = el.command_turn().await.unwrap();
     let turns: Vec<_> = (0..8).map(|place| (place, el.command_turn())).collect();
     // Polled for the first time from the last to the first.
     let tasks: Vec<_> = turns
@@ -26,7 +27,7 @@ async fn commands_go_in_the_order_in_which_they_took_their_turn_and_not_in_that_
         .map(|(place, turn)| {
             let order = Arc::clone(&order);
             tokio::spawn(async move {
-                let _turn = turn.await;
+                let _turn = turn.await.unwrap();
                 order.lock().unwrap().push(place);
                 tokio::task::yield_now().await;
                 order.lock().unwrap().push(place);
@@ -46,22 +47,22 @@ async fn commands_go_in_the_order_in_which_they_took_their_turn_and_not_in_that_
 #[tokio::test]
 async fn who_leaves_the_line_holds_nobody_up() {
     let el = el();
-    let first = el.command_turn().await;
+    let first = el.command_turn().await.unwrap();
     let leaves = el.command_turn();
     let stays = el.command_turn();
     drop(leaves);
     drop(first);
-    drop(patiently(stays).await);
+    drop(patiently(stays).await.unwrap());
     // A turn granted before it was asked for, and dropped.
     let granted = el.command_turn();
     drop(granted);
-    drop(patiently(el.command_turn()).await);
+    drop(patiently(el.command_turn()).await.unwrap());
 }
 
 #[tokio::test]
 async fn a_task_that_has_used_up_its_budget_still_gets_its_place() {
     let el = el();
-    let first = el.command_turn().await;
+    let first = el.command_turn().await.unwrap();
     let (hand_over, early) = oneshot::channel();
     tokio::spawn({
         let el = el.clone();
@@ -74,8 +75,47 @@ async fn a_task_that_has_used_up_its_budget_still_gets_its_place() {
     let late = el.command_turn();
     drop(first);
     // Were the early one without a place, the late one would be first and this would hang.
-    drop(patiently(early).await);
-    drop(patiently(late).await);
+    drop(patiently(early).await.unwrap());
+    drop(patiently(late).await.unwrap());
+}
+
+/// A clock that stands still but for those who wait for it: no wait takes any time.
+#[tokio::test(start_paused = true)]
+async fn a_command_waits_so_long_behind_one_that_is_never_answered_and_is_then_given_up() {
+    let el = el();
+    let stuck = el.command_turn().await.unwrap();
+    let began = tokio::time::Instant::now();
+    let waiters: Vec<_> = (0..3).map(|_| tokio::spawn(el.command_turn())).collect();
+    for waiter in waiters {
+        let error = waiter.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), &ErrorKind::Busy { waited: Duration::from_secs(30) });
+        assert_eq!(error.resend(), Resend::NeverSent);
+        let text = error.to_string();
+        assert!(text.contains("http://127.0.0.1:1"), "{text}");
+        assert!(
+            text.contains("not answered the command before this one for 30 s; see its log"),
+            "{text}"
+        );
+    }
+    assert_eq!(began.elapsed(), Duration::from_secs(30));
+
+    // They have left the line: who comes next is next.
+    let next = tokio::spawn(el.command_turn());
+    tokio::task::yield_now().await;
+    drop(stuck);
+    drop(next.await.unwrap().unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_before_a_caller_begins_to_wait_does_not_count() {
+    let el = el();
+    let first = el.command_turn().await.unwrap();
+    let place = el.command_turn();
+    tokio::time::advance(Duration::from_secs(31)).await;
+    let waits = tokio::spawn(place);
+    tokio::time::advance(Duration::from_secs(29)).await;
+    drop(first);
+    drop(waits.await.unwrap().unwrap());
 }
 
 /// Makes tokio answer "not yet" for the rest of this poll of the task.

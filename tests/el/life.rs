@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine_ssz_proxy::el::{Caller, ErrorKind, Lane, Reach, Resend, Transport, TransportChoice};
+use engine_ssz_proxy::el::{
+    Caller, ErrorKind, Lane, Reach, Repeat, Resend, Transport, TransportChoice,
+};
 use http::Request;
 
 use crate::peer::{
-    CAPABILITIES, Http1, Peer, Preface, config, json_el, open, reply, rest_el, until,
+    CAPABILITIES, Http1, Peer, Preface, config, json_el, open, patiently, reply, rest_el, until,
 };
 
 #[tokio::test]
@@ -22,7 +24,10 @@ async fn life_03_an_el_that_is_not_there_yet_is_found_when_it_is() {
     let el = open(config);
     let surface = until(&el, |surface| surface.reach == Reach::Down).await;
     assert!(surface.why.contains("cannot be reached"), "{}", surface.why);
-    let error = el.relay(Lane::Relay, &Caller::default(), Bytes::new()).await.unwrap_err();
+    let error = el
+        .relay(Lane::Relay, &Caller::default(), Bytes::new(), Repeat::Harmless)
+        .await
+        .unwrap_err();
     assert_eq!((error.kind(), error.resend()), (&ErrorKind::Unreachable, Resend::NeverSent));
 
     let peer = Peer::at(address, Preface::Served, Http1::Served, rest_el).await;
@@ -77,8 +82,10 @@ async fn restart_without_rest(choice: TransportChoice) {
     let peer = Peer::at(address, Preface::Served, Http1::Served, json_el).await;
     let surface = until(&el, |surface| surface.epoch == 2).await;
     assert_eq!((surface.rest.as_ref(), surface.reach), (None, Reach::Up));
-    let turn = el.command_turn().await;
-    let answer = el.relay(Lane::Command, &Caller::default(), Bytes::from_static(b"{}")).await;
+    let turn = el.command_turn().await.unwrap();
+    let answer = el
+        .relay(Lane::Command, &Caller::default(), Bytes::from_static(b"{}"), Repeat::Harmless)
+        .await;
     assert_eq!(answer.unwrap().body(), "{}");
     drop(turn);
     peer.stop().await;
@@ -180,7 +187,7 @@ async fn a_lost_command_connection_does_not_end_the_surface_of_a_living_el() {
         let el = open(config);
         let before = until(&el, |surface| surface.rest.is_some()).await;
         let request = Request::post("/breaks").body(Bytes::new()).unwrap();
-        el.send(Lane::Command, &Caller::default(), request).await.unwrap_err();
+        el.send(Lane::Command, &Caller::default(), request, Repeat::Harmless).await.unwrap_err();
         assert_eq!(el.surface().rest, None, "withdrawn while in doubt");
         let after = until(&el, |surface| surface.rest.is_some()).await;
         assert_eq!(after.epoch, before.epoch);
@@ -208,21 +215,102 @@ async fn life_02_an_answer_that_proves_a_dialect_can_put_the_surface_in_doubt() 
 
 #[tokio::test]
 async fn an_el_that_closes_after_each_answer_keeps_its_rest() {
-    let peer = Peer::speaking(Preface::Answered400, Http1::Served, |seen| async move {
-        let mut reply = rest_el(seen).await;
-        reply.headers_mut().insert("connection", "close".parse().unwrap());
-        reply
-    })
-    .await;
+    let peer = Peer::speaking(Preface::Answered400, Http1::Served, closing_el).await;
     let el = open(peer.config());
     let surface = until(&el, |surface| surface.rest.is_some()).await;
     assert_eq!(surface.rest.as_ref().unwrap().transport, Transport::Http1);
     for _ in 0..5 {
         let request = Request::post("/x").body(Bytes::new()).unwrap();
-        el.send(Lane::Command, &Caller::default(), request).await.unwrap();
+        el.send(Lane::Command, &Caller::default(), request, Repeat::Harmless).await.unwrap();
     }
     assert_eq!(el.surface().epoch, 1);
     assert_eq!(peer.seen_on("/engine/v1/capabilities").len(), 1);
+}
+
+/// Offers REST over HTTP/1.1 and closes after each answer.
+async fn closing_el(seen: crate::peer::Seen) -> crate::peer::Reply {
+    let mut reply = rest_el(seen).await;
+    reply.headers_mut().insert("connection", "close".parse().unwrap());
+    reply
+}
+
+#[tokio::test]
+async fn over_http1_the_witness_is_asked_before_the_el_closes_it() {
+    let peer = Peer::start(rest_el).await;
+    let mut config = peer.config();
+    config.transport = TransportChoice::Http1;
+    let el = open(config);
+    until(&el, |surface| surface.rest.is_some()).await;
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(10)).await;
+    tokio::time::resume();
+    peer.until_seen("/engine/v1/capabilities", 2).await;
+    assert!(peer.seen().iter().all(|seen| seen.connection == 0), "over the same connection");
+    assert_eq!(el.surface().epoch, 1);
+}
+
+#[tokio::test]
+async fn life_04_without_a_witness_the_same_rest_is_another_epoch() {
+    let asked = Arc::new(AtomicU16::new(0));
+    let count = Arc::clone(&asked);
+    let peer = Peer::start(move |seen| {
+        let nth = count.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if nth == 1 {
+                std::future::pending::<()>().await;
+            }
+            rest_el(seen).await
+        }
+    })
+    .await;
+    let mut config = peer.config();
+    config.transport = TransportChoice::Http1;
+    config.reprobe_interval = Duration::from_millis(5);
+    let timeout = config.probe_timeout;
+    let el = open(config);
+    let before = until(&el, |surface| surface.rest.is_some()).await;
+    peer.until_seen("/engine/v1/capabilities", 2).await;
+    // The second question is given up, and with it the connection.
+    tokio::time::pause();
+    tokio::time::advance(timeout * 2).await;
+    tokio::time::resume();
+    let after = until(&el, |surface| surface.epoch == 2).await;
+    assert_eq!(after.rest, before.rest);
+    // The connection of the third question is the witness now.
+    peer.until_seen("/engine/v1/capabilities", 8).await;
+    assert_eq!(el.surface().epoch, 2);
+    assert!(peer.seen()[2..].iter().all(|seen| seen.connection == 1));
+}
+
+#[tokio::test]
+async fn an_el_without_a_witness_is_another_epoch_at_each_question_and_keeps_its_rest() {
+    let peer = Peer::start(closing_el).await;
+    let mut config = peer.config();
+    config.transport = TransportChoice::Http1;
+    let reprobe = config.reprobe_interval;
+    let el = open(config);
+    let first = until(&el, |surface| surface.rest.is_some()).await;
+    let mut changes = el.surface_changed();
+    for epoch in 2..5 {
+        tokio::time::pause();
+        tokio::time::advance(reprobe).await;
+        tokio::time::resume();
+        patiently(changes.changed()).await.unwrap();
+        let next = changes.borrow_and_update().clone();
+        assert_eq!((next.epoch, &next.rest), (epoch, &first.rest));
+    }
+}
+
+#[tokio::test]
+async fn a_doubt_that_no_witness_can_dispel_is_another_epoch() {
+    let peer = Peer::start(closing_el).await;
+    let mut config = peer.config();
+    config.transport = TransportChoice::Http1;
+    let el = open(config);
+    until(&el, |surface| surface.rest.is_some()).await;
+    el.doubt(1);
+    assert!(el.surface().rest.is_none());
+    until(&el, |surface| surface.rest.is_some() && surface.epoch == 2).await;
 }
 
 #[tokio::test]
@@ -231,6 +319,6 @@ async fn two_keepers_do_not_ask_twice() {
     let el = open(config(peer.endpoint()));
     tokio::spawn(el.keep_surface());
     until(&el, |surface| surface.epoch == 1).await;
-    el.relay(Lane::Relay, &Caller::default(), Bytes::new()).await.unwrap();
+    el.relay(Lane::Relay, &Caller::default(), Bytes::new(), Repeat::Harmless).await.unwrap();
     assert_eq!(peer.seen_on("/engine/v1/capabilities").len(), 2);
 }

@@ -7,5 +7,6 @@ mod faults;
 mod lanes;
 mod life;
 mod peer;
+mod reuse;
 mod surfaces;
 mod tokens;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine_ssz_proxy::el::{
-    Caller, ErrorKind, JsonRpc, Lane, Reach, Resend, Spoken, Transport, TransportChoice,
+    Caller, ErrorKind, JsonRpc, Lane, Reach, Repeat, Resend, Spoken, Transport, TransportChoice,
 };
 use http::{Request, Version};
 use tokio::sync::Semaphore;
@@ -13,7 +13,9 @@ use tokio::sync::Semaphore;
 use crate::peer::{CAPABILITIES, Http1, Peer, Preface, json_el, open, reply, rest_el, until};
 
 async fn relayed_over(el: &engine_ssz_proxy::el::El, peer: &Peer) -> Version {
-    el.relay(Lane::Relay, &Caller::default(), Bytes::from_static(b"body")).await.unwrap();
+    el.relay(Lane::Relay, &Caller::default(), Bytes::from_static(b"body"), Repeat::Harmless)
+        .await
+        .unwrap();
     peer.seen().into_iter().rfind(|seen| seen.body == "body").unwrap().version
 }
 
@@ -40,7 +42,7 @@ async fn falls_to_http1(preface: Preface, probe_timeout: Duration) {
     assert_eq!(surface.rest.as_ref().unwrap().transport, Transport::Http1);
     assert_eq!((surface.h2c, surface.http1), (Spoken::No, Spoken::Yes));
     let request = Request::get("/x").body(Bytes::new()).unwrap();
-    el.send(Lane::Build, &Caller::default(), request).await.unwrap();
+    el.send(Lane::Build, &Caller::default(), request, Repeat::Harmless).await.unwrap();
     assert_eq!(peer.seen_on("/engine/v1/x")[0].version, Version::HTTP_11);
 }
 
@@ -107,7 +109,8 @@ async fn rest_05_a_peer_without_rest_is_served_over_json_rpc_from_the_first_call
     // One question over each transport, and none again.
     assert_eq!(peer.seen_on("/engine/v1/capabilities").len(), 2);
     let request = Request::post("/payloads").body(Bytes::new()).unwrap();
-    let error = el.send(Lane::Command, &Caller::default(), request).await.unwrap_err();
+    let error =
+        el.send(Lane::Command, &Caller::default(), request, Repeat::Harmless).await.unwrap_err();
     assert_eq!((error.kind(), error.resend()), (&ErrorKind::NoRest, Resend::NeverSent));
     assert!(peer.seen_on("/engine/v1/payloads").is_empty());
 }
@@ -159,7 +162,9 @@ async fn rest_06_calls_go_over_json_rpc_while_the_probe_hangs() {
     let el = open(peer.config());
     peer.until_seen("/engine/v1/capabilities", 1).await;
     assert_eq!(el.surface().rest, None);
-    el.relay(Lane::Command, &Caller::default(), Bytes::from_static(b"{}")).await.unwrap();
+    el.relay(Lane::Command, &Caller::default(), Bytes::from_static(b"{}"), Repeat::Harmless)
+        .await
+        .unwrap();
     assert_eq!(el.surface().epoch, 0);
 
     gate.add_permits(1);
@@ -205,7 +210,7 @@ async fn json_rpc_is_known_by_the_answers_to_calls() {
         ("odd", JsonRpc::Absent),
         ("there", JsonRpc::Present),
     ] {
-        el.relay(Lane::Relay, &Caller::default(), body.into()).await.unwrap();
+        el.relay(Lane::Relay, &Caller::default(), body.into(), Repeat::Harmless).await.unwrap();
         assert_eq!((el.surface().json_rpc, el.surface().epoch), (known, 1), "{body}");
     }
 }

@@ -53,9 +53,18 @@ impl ScriptedEl {
         Self::start_offering(CAPABILITIES, NO_CONFIG, script).await
     }
 
+    /// The same with another capabilities document.
+    pub async fn offering<S, F>(capabilities: impl Into<Bytes>, script: S) -> Self
+    where
+        S: Fn(Seen) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response> + Send,
+    {
+        Self::start_offering(capabilities, NO_CONFIG, script).await
+    }
+
     /// The same with capabilities and an answer to `eth_config` of its own.
     pub async fn start_offering<S, F>(
-        capabilities: &'static str,
+        capabilities: impl Into<Bytes>,
         eth_config: &'static str,
         script: S,
     ) -> Self
@@ -63,6 +72,7 @@ impl ScriptedEl {
         S: Fn(Seen) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response> + Send,
     {
+        let capabilities = capabilities.into();
         let listener = TcpListener::bind(any_port()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -71,7 +81,7 @@ impl ScriptedEl {
         let log = seen.clone();
         let app = Router::new().fallback(move |request: Request| {
             let (script, log) = (script.clone(), log.clone());
-            let (tell, ask) = (tell.clone(), ask.clone());
+            let (tell, ask, capabilities) = (tell.clone(), ask.clone(), capabilities.clone());
             async move {
                 let (head, body) = request.into_parts();
                 let body = to_bytes(body, usize::MAX).await.unwrap();

@@ -38,9 +38,12 @@ impl BodiesByRange {
         let forks = forks(context)?;
         let [start, count] = exactly(&params(raw)?)?;
         let (start, count) = (wire::json_u64(start)?, wire::json_u64(count)?);
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
         // Zeros are -32602 and too many are -38004: the EL's to say (shanghai.md).
-        if start == 0 || count == 0 || count > MAX_ENTRIES {
+        if start == 0 || count == 0 {
+            return Err(RelayReason::EmptyRange { start, count });
+        }
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        if count > MAX_ENTRIES {
             return Err(RelayReason::Count(count));
         }
         let mut state = Self {

@@ -76,7 +76,7 @@ pub fn matching(sample: &Sample) -> Matching {
                 };
                 return Matching { request, fork, likeness };
             }
-            Step::Relay(RelayReason::Count(_)) => {
+            Step::Relay(RelayReason::Count(_) | RelayReason::EmptyRange { .. }) => {
                 return Matching { request, fork, likeness: Likeness::Unsent };
             }
             _ => {}
