@@ -6,7 +6,7 @@ use crate::{
     peers::{self, call, call_at, calls, in_front, in_front_of},
     port::{self, Asked, Deed, Port},
     raw::Connection,
-    scene::{attributes, forkchoice, golden, golden_ssz, rpc},
+    scene::{SYNCING, attributes, forkchoice, golden, golden_ssz, rpc},
     websocket::{Socket, call as message},
 };
 use engine_ssz_proxy::{cl::Auth, el::Tokens, serve::Sidecar};
@@ -136,7 +136,7 @@ async fn h1_03_a_part_of_an_answer_is_never_read_even_if_it_could_be() {
         [[short.as_bytes(), fragment].concat(), [open.as_bytes(), fragment, b"\r\n"].concat()]
     };
     // A whole SYNCING, had it come with its end.
-    for part in parts(&crate::scene::SYNCING) {
+    for part in parts(&SYNCING) {
         for (json_rpc, request) in
             [(true, new_payload()), (false, new_payload()), (true, get_payload())]
         {
@@ -278,6 +278,12 @@ async fn h1_06_compressed_bytes_that_nobody_asked_for_are_not_an_answer() {
     let json = encoded("application/json", GZIP_JSON);
     for (rest, json_rpc, wanted) in [
         (ssz.clone(), None, Ok("by JSON-RPC")),
+        // Not compressed at all, but said to be.
+        (
+            encoded("application/octet-stream", &const_hex::encode(SYNCING)),
+            None,
+            Ok("by JSON-RPC"),
+        ),
         // Its length is not worth a byte of room: it is never unpacked.
         (
             b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-type: application/octet-stream\r\n\
