@@ -114,6 +114,11 @@ impl Memory {
         self.lock().blocks.get(&block_hash)
     }
 
+    /// The fork of the block that the EL called VALID last.
+    pub fn newest_block_fork(&self) -> Option<Fork> {
+        self.lock().blocks.newest()
+    }
+
     /// Notes that the EL serves a body only under its block's own fork.
     pub fn note_era_filter(&self) {
         self.lock().has_era_filter = true;
@@ -177,6 +182,10 @@ impl<K: PartialEq, V: Copy> Recent<K, V> {
             self.0.pop_front();
         }
         self.0.push_back((key, value));
+    }
+
+    fn newest(&self) -> Option<V> {
+        self.0.back().map(|(_, value)| *value)
     }
 
     fn get(&self, key: &K) -> Option<V> {

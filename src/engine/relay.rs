@@ -50,6 +50,9 @@ pub enum RelayReason {
         /// Length in blocks.
         count: u64,
     },
+    /// osaka.md ends `engine_getBlobsV1` with -38005; over REST some ELs serve it on.
+    #[error("engine_getBlobsV1 ended with Osaka, which is JSON-RPC's to say")]
+    EndedWithOsaka,
     /// The head moved while a range was being put together.
     #[error("the head moved between two exchanges")]
     HeadMoved,
@@ -142,6 +145,7 @@ impl RelayReason {
             Self::ForkNotOffered => "fork_not_offered",
             Self::ForkDisagrees { .. } => "fork_disagrees",
             Self::Count(_) | Self::EmptyRange { .. } => "count",
+            Self::EndedWithOsaka => "ended_with_osaka",
             Self::HeadMoved => "head_moved",
             Self::NoContent => "no_content",
             Self::TooLarge { .. } => "too_large",
@@ -189,9 +193,10 @@ impl RelayReason {
             | Self::ParamCount { .. }
             | Self::NoParams
             | Self::EmptyRange { .. } => Code::INVALID_PARAMS,
-            Self::ForkNotOffered | Self::ForkDisagrees { .. } | Self::UnsupportedFork => {
-                Code::UNSUPPORTED_FORK
-            }
+            Self::ForkNotOffered
+            | Self::ForkDisagrees { .. }
+            | Self::EndedWithOsaka
+            | Self::UnsupportedFork => Code::UNSUPPORTED_FORK,
             Self::TooLarge { .. }
             | Self::Count(1..)
             | Self::RestRefused(StatusCode::PAYLOAD_TOO_LARGE) => Code::TOO_LARGE,

@@ -8,7 +8,10 @@ use alloy_eips::{
 use alloy_rpc_types_engine::ssz_engine_types::{
     BlobCellsAndProofs, BlobEntry, BlobsResponse, BlobsV1Response, BlobsV3Response, Optional,
 };
-use engine_ssz_proxy::engine::{Limits, Offer, RelayReason, Step};
+use engine_ssz_proxy::{
+    engine::{Limits, Offer, RelayReason, Step},
+    wire::Fork,
+};
 use http::Response;
 use serde_json::{Value, json};
 
@@ -213,6 +216,17 @@ fn blob_04_a_bitarray_that_is_not_16_bytes_is_the_els_to_refuse() {
     for columns in ["0x01", "0x", &format!("0x{}", "00".repeat(17))] {
         assert_eq!(Scene::new().relayed(&get_cells(columns)).label(), "not_transcodable");
     }
+}
+
+#[test]
+fn fork_10_v1_ends_with_osaka_which_is_json_rpcs_to_say() {
+    let scene = Scene::new();
+    scene.memory.note_block([1; 32], Fork::Prague);
+    scene.sent(&get_blobs("V1", 1));
+    scene.memory.note_block([2; 32], Fork::Osaka);
+    let reason = scene.relayed(&get_blobs("V1", 1));
+    assert_eq!(reason.without_json_rpc().code.0, -38005);
+    scene.sent(&get_blobs("V2", 1));
 }
 
 #[test]
