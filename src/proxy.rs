@@ -195,8 +195,9 @@ impl Proxy {
         let el = &self.0.el;
         let lane = lane_of(Order::of_name(method.name()));
         let surface = el.surface();
-        let rest = surface.rest.as_ref().filter(|rest| serves(rest, method));
+        let rest = surface.rest.as_ref();
         let offer = rest.map(|rest| offer_of(rest, self.0.memory.horizon()));
+        let offer = offer.filter(|offer| offer.serves(method));
         let context = Context { memory: &self.0.memory, offer: offer.as_ref() };
         let whom = Whom::Single(request.id.as_ref());
         let repeat = repeat::of_name(method.name());
@@ -349,14 +350,6 @@ fn lane_of(order: Order) -> Lane {
     }
 }
 
-fn serves(rest: &el::Rest, method: Method) -> bool {
-    match method.endpoint() {
-        ListedEndpoint::ForkScoped(name) => rest.capabilities.serves(name),
-        ListedEndpoint::Blobs(revision) => rest.capabilities.serves_blobs(revision),
-        ListedEndpoint::Unscoped => true,
-    }
-}
-
 fn offer_of(rest: &el::Rest, horizon: Horizon) -> Offer {
     let capabilities = &rest.capabilities;
     let forks = capabilities.supported_forks.iter().map(String::as_str);
@@ -366,7 +359,11 @@ fn offer_of(rest: &el::Rest, horizon: Horizon) -> Offer {
         bodies_max: size(capabilities.limits.bodies_max_count),
         blobs_max: size(capabilities.limits.blobs_max),
     };
-    Offer::within(horizon, forks, limits)
+    Offer::within(horizon, forks, limits).listing(|endpoint| match endpoint {
+        ListedEndpoint::ForkScoped(name) => capabilities.serves(name),
+        ListedEndpoint::Blobs(revision) => capabilities.serves_blobs(revision),
+        ListedEndpoint::Unscoped => true,
+    })
 }
 
 fn carried_over(rest: &el::Rest) -> Carried {

@@ -1,6 +1,7 @@
 //! `engine_exchangeCapabilities`: method names only, whatever the EL lists beside them.
 
-use super::{Answer, Method, Offer, RelayReason};
+use super::{Answer, Method, Offer, RelayReason, Version};
+use crate::wire::Fork;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -20,9 +21,12 @@ pub(super) fn of_offer(offer: Option<&Offer>) -> Result<Answer, RelayReason> {
     let can = |method: &Method| match method {
         Method::ExchangeCapabilities => false,
         Method::ClientVersion => true,
+        // Its containers have no form after Osaka, when it is refused.
+        Method::Blobs(Version::V1) => offer.forks().iter().any(|fork| *fork < Fork::Osaka),
         Method::BodiesByHash(_) | Method::BodiesByRange(_) | Method::Blobs(_) => true,
         method => method.forks().iter().any(|fork| offer.has(*fork)),
     };
+    let can = |method: &Method| offer.serves(*method) && can(method);
     let names: Vec<_> = Method::ALL
         .iter()
         .filter(|(_, method)| can(method))
@@ -54,7 +58,7 @@ fn is_name(raw: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Fork;
+    use crate::engine::ListedEndpoint;
 
     fn names(answer: Answer) -> String {
         match answer {
@@ -96,5 +100,34 @@ mod tests {
         assert!(said.contains(&"engine_getBlobsV1".to_owned()));
         assert!(!said.contains(&"engine_exchangeCapabilities".to_owned()));
         assert!(of_offer(None).is_err());
+    }
+
+    #[test]
+    fn an_el_without_json_rpc_is_not_said_to_have_an_endpoint_it_does_not_list() {
+        use ListedEndpoint::{Blobs, ForkScoped};
+        let listed = [ForkScoped("payloads"), ForkScoped("forkchoice"), Blobs("v2"), Blobs("v3")];
+        let offer = Offer::of_forks(&[Fork::Osaka]).listing(|endpoint| listed.contains(&endpoint));
+        let said: Vec<String> =
+            serde_json::from_str(&names(of_offer(Some(&offer)).unwrap())).unwrap();
+        assert_eq!(
+            said,
+            [
+                "engine_newPayloadV4",
+                "engine_forkchoiceUpdatedV3",
+                "engine_getPayloadV5",
+                "engine_getBlobsV2",
+                "engine_getBlobsV3",
+                "engine_getClientVersionV1"
+            ]
+        );
+    }
+
+    #[test]
+    fn get_blobs_v1_is_not_listed_by_an_el_that_begins_with_osaka() {
+        let lists = |forks: &[Fork]| {
+            names(of_offer(Some(&Offer::of_forks(forks))).unwrap()).contains("engine_getBlobsV1")
+        };
+        assert!(lists(&[Fork::Prague, Fork::Osaka]));
+        assert!(!lists(&[Fork::Osaka, Fork::Amsterdam]));
     }
 }

@@ -63,6 +63,19 @@ pub enum ListedEndpoint {
     Unscoped,
 }
 
+impl ListedEndpoint {
+    /// Every one that an EL may leave out of its list.
+    pub const LISTED: [Self; 7] = [
+        Self::ForkScoped("payloads"),
+        Self::ForkScoped("forkchoice"),
+        Self::ForkScoped("bodies"),
+        Self::Blobs("v1"),
+        Self::Blobs("v2"),
+        Self::Blobs("v3"),
+        Self::Blobs("v4"),
+    ];
+}
+
 /// An endpoint of the REST-SSZ surface that an EL implements, well or not, by itself.
 ///
 /// Submitting and fetching payloads share a path but hardly any code.

@@ -1,6 +1,6 @@
 //! What the EL at hand offers over REST-SSZ, in the terms of the translation.
 
-use super::Horizon;
+use super::{Horizon, ListedEndpoint, Method};
 use crate::wire::Fork;
 
 /// The part of `GET /capabilities` that decides whether and how a call can be carried
@@ -9,6 +9,8 @@ use crate::wire::Fork;
 pub struct Offer {
     forks: Vec<Fork>,
     limits: Limits,
+    /// What the EL lists all the others beside.
+    unlisted: Vec<ListedEndpoint>,
 }
 
 /// What the EL takes in one request (refactor.md, `limits`).
@@ -39,14 +41,25 @@ impl Offer {
         let mut forks: Vec<_> = known.filter(|fork| *fork <= horizon.newest()).collect();
         forks.sort_unstable();
         forks.dedup();
-        Self { forks, limits }
+        Self { forks, limits, unlisted: Vec::new() }
     }
 
     /// An EL that offers those forks and no limit on sizes: for translating without an EL.
     pub fn of_forks(forks: &[Fork]) -> Self {
         let limits =
             Limits { payload_max_bytes: usize::MAX, bodies_max: usize::MAX, blobs_max: usize::MAX };
-        Self { forks: forks.to_vec(), limits }
+        Self { forks: forks.to_vec(), limits, unlisted: Vec::new() }
+    }
+
+    /// The same from an EL that lists those endpoints alone.
+    pub fn listing(self, lists: impl Fn(ListedEndpoint) -> bool) -> Self {
+        let unlisted = ListedEndpoint::LISTED.into_iter().filter(|endpoint| !lists(*endpoint));
+        Self { unlisted: unlisted.collect(), ..self }
+    }
+
+    /// Whether the EL has the endpoint that carries the method.
+    pub fn serves(&self, method: Method) -> bool {
+        !self.unlisted.contains(&method.endpoint())
     }
 
     /// Whether the EL takes that fork's containers.
