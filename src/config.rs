@@ -98,6 +98,14 @@ pub struct Settings {
     #[arg(long, value_name = "BYTES", env = "ENGINE_SSZ_PROXY_BODY_LIMIT")]
     pub body_limit: Option<Number>,
 
+    /// Greatest number of connections from CLs, WebSockets among them [default: 256]
+    #[arg(long, value_name = "NUMBER", env = "ENGINE_SSZ_PROXY_MAX_CONNECTIONS")]
+    pub max_connections: Option<Number>,
+
+    /// Greatest number of calls in flight over all connections [default: 512]
+    #[arg(long, value_name = "NUMBER", env = "ENGINE_SSZ_PROXY_MAX_CALLS")]
+    pub max_calls: Option<Number>,
+
     /// Seconds that calls in flight get to finish after SIGTERM [default: 10]
     #[arg(long, value_name = "SECONDS", env = "ENGINE_SSZ_PROXY_GRACE_PERIOD")]
     pub grace_period: Option<Number>,
@@ -232,6 +240,8 @@ impl Settings {
             transport: self.transport.or(below.transport),
             rest_base_path: self.rest_base_path.or(below.rest_base_path),
             body_limit: self.body_limit.or(below.body_limit),
+            max_connections: self.max_connections.or(below.max_connections),
+            max_calls: self.max_calls.or(below.max_calls),
             grace_period: self.grace_period.or(below.grace_period),
             log_level: self.log_level.or(below.log_level),
             log_format: self.log_format.or(below.log_format),
@@ -262,6 +272,13 @@ impl Settings {
         let mut cl = cl::Config::new(secret.map_or(cl::Auth::Forward, cl::Auth::Check));
         if let Some(limit) = &self.body_limit {
             cl.body_limit = parsed("body-limit", &limit.text())?;
+            cl.bounds = cl::Bounds::new(cl.body_limit);
+        }
+        if let Some(number) = &self.max_connections {
+            cl.bounds.connections = count("max-connections", number)?;
+        }
+        if let Some(number) = &self.max_calls {
+            cl.bounds.calls = count("max-calls", number)?;
         }
         if let Some(seconds) = &self.grace_period {
             cl.grace = Duration::from_secs(parsed("grace-period", &seconds.text())?);
@@ -354,6 +371,14 @@ pub fn read_secret(value: &str) -> Result<Secret, ConfigError> {
             Err(invalid("jwt-secret", error))
         }
         Err(_) => Secret::from_file(path).map_err(|error| invalid("jwt-secret", error)),
+    }
+}
+
+/// A number of things of which there must be room for one.
+fn count(field: &'static str, number: &Number) -> Result<usize, ConfigError> {
+    match parsed(field, &number.text())? {
+        0 => Err(invalid(field, "0 would let nothing in; give 1 or more")),
+        count => Ok(count),
     }
 }
 

@@ -3,6 +3,7 @@
 mod dialects;
 mod outcome;
 mod passage;
+mod place;
 mod repeat;
 mod trip;
 
@@ -23,6 +24,8 @@ use outcome::{Relayed, Whom};
 use std::sync::Arc;
 use trip::Trip;
 
+pub use place::Place;
+
 /// Carries calls from the CL to the EL. Cheap to clone; all clones are the same sidecar.
 #[derive(Clone, Debug)]
 pub struct Proxy(Arc<Inner>);
@@ -36,15 +39,26 @@ struct Inner {
 }
 
 impl cl::Handler for Proxy {
-    async fn call(&self, call: cl::Call) -> Outcome {
+    type Place = Place;
+
+    /// Commands keep the order they came in, so the place is taken before a large body is read.
+    fn begun(&self, first: &[u8]) -> Option<Place> {
+        place::may_be_command(first).then(|| self.place())
+    }
+
+    fn panicked(&self) {
+        self.0.tally.panicked();
+    }
+
+    async fn call(&self, call: cl::Call<Place>) -> Outcome {
         let caller = self.note(call.caller);
-        // Commands keep the order they came in, so the place is taken before a large body is read;
-        // whatever turns out to be none leaves the line.
-        let place = self.0.el.command_turn();
+        // Before the body is parsed, which takes its time too; whatever turns out to be no command
+        // leaves the line.
+        let place = call.place.unwrap_or_else(|| self.place());
         match jsonrpc::parse(&call.body) {
             Ok(incoming) => {
                 let _turn = if has_command(&incoming) {
-                    match place.await {
+                    match place.turn().await {
                         Ok(turn) => Some(turn),
                         Err(busy) => return outcome::of_untried(incoming, &busy),
                     }
@@ -116,6 +130,10 @@ impl Proxy {
             Some(bounds) => self.0.memory.learn_bounds(&bounds),
             None => tracing::debug!("the EL does not tell its fork schedule through eth_config"),
         }
+    }
+
+    fn place(&self) -> Place {
+        Place::new(self.0.el.command_turn())
     }
 
     /// Remembers what the caller's head says, and gives what of it the EL is to know.

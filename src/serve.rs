@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 use tokio::{
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     sync::oneshot,
     task::JoinHandle,
 };
@@ -40,18 +40,20 @@ pub fn run(config: Config) -> ExitCode {
         Err(error) => return fail(&format_args!("cannot start: {error}")),
     };
     runtime.block_on(async {
-        let stopped = match stop_signal() {
-            Ok(stopped) => stopped,
+        let mut signals = match StopSignals::new() {
+            Ok(signals) => signals,
             Err(error) => return fail(&format_args!("cannot wait for signals: {error}")),
         };
         let sidecar = match Sidecar::start(config).await {
             Ok(sidecar) => sidecar,
             Err(error) => return fail(&error),
         };
-        stopped.await;
+        signals.next().await;
         tracing::info!("stopping: no new calls, finishing those in flight");
-        sidecar.stop().await;
-        ExitCode::SUCCESS
+        tokio::select! {
+            () = sidecar.stop() => ExitCode::SUCCESS,
+            () = signals.next() => fail(&"stopped at once by a second signal"),
+        }
     })
 }
 
@@ -147,15 +149,26 @@ async fn learn_schedule(proxy: &Proxy) {
     }
 }
 
-pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
+/// SIGTERM and SIGINT.
+pub(crate) struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    /// From here on they do not end the process by themselves.
+    pub(crate) fn new() -> io::Result<Self> {
+        let terminate = signal(SignalKind::terminate())?;
+        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
-    })
+    }
 }
 
 fn fail(error: &dyn std::fmt::Display) -> ExitCode {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::seldom::Seldom;
 use super::{Auth, Caller, Clock};
 use crate::jwt::{Claims, Refused, unverified_client_version};
 
@@ -16,9 +17,18 @@ const CLIENT_VERSION: HeaderName = HeaderName::from_static("x-engine-client-vers
 pub(super) struct Gate {
     auth: Auth,
     clock: Clock,
-    /// Whether the last caller was refused. Two clocks that disagree refuse every call of a node:
-    /// that is one line in the log, not one a call.
+    /// Whether the last caller was refused.
     refusing: AtomicBool,
+    /// Two clocks that disagree refuse every call of a node: that is a line a minute, not one a
+    /// call.
+    lines: Seldom<Line>,
+}
+
+/// What the log is told of callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Line {
+    Refused(&'static str),
+    AdmittedAgain,
 }
 
 /// Why a caller is not let in.
@@ -38,21 +48,43 @@ pub(super) enum Denied {
     Refused(#[from] Refused),
 }
 
+impl Denied {
+    /// The kind of reason, without figures that differ from call to call.
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Several => "several",
+            Self::Malformed => "malformed",
+            Self::Refused(Refused::Malformed) => "token malformed",
+            Self::Refused(Refused::Algorithm) => "algorithm",
+            Self::Refused(Refused::Signature) => "signature",
+            Self::Refused(Refused::NoIssuedAt) => "no iat",
+            Self::Refused(Refused::IssuedAtNotANumber) => "iat not a number",
+            Self::Refused(Refused::Stale { .. }) => "stale",
+        }
+    }
+}
+
 impl Gate {
-    pub(super) const fn new(auth: Auth, clock: Clock) -> Self {
-        Self { auth, clock, refusing: AtomicBool::new(false) }
+    pub(super) fn new(auth: Auth, clock: Clock) -> Self {
+        Self { auth, clock, refusing: AtomicBool::new(false), lines: Seldom::default() }
     }
 
     /// Tells who calls, or why they may not.
     pub(super) fn admit(&self, headers: &HeaderMap) -> Result<Caller, Denied> {
         let admitted = self.check(headers);
-        match (&admitted, self.refusing.swap(admitted.is_err(), Ordering::Relaxed)) {
-            (Err(denied), false) => {
-                tracing::warn!(reason = %denied, "CL refused (further refusals at debug level)");
+        let refused_before = self.refusing.swap(admitted.is_err(), Ordering::Relaxed);
+        match &admitted {
+            Err(denied) => match self.lines.say(Line::Refused(denied.kind())) {
+                Some(held_back) => {
+                    tracing::warn!(reason = %denied, held_back, "CL refused");
+                }
+                None => tracing::debug!(reason = %denied, "CL refused"),
+            },
+            Ok(_) if refused_before && self.lines.say(Line::AdmittedAgain).is_some() => {
+                tracing::info!("CL authenticated again");
             }
-            (Err(denied), true) => tracing::debug!(reason = %denied, "CL refused"),
-            (Ok(_), true) => tracing::info!("CL authenticated again"),
-            (Ok(_), false) => {}
+            Ok(_) => {}
         }
         admitted
     }

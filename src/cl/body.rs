@@ -11,7 +11,9 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 
-use super::StreamedBody;
+use super::bounds::{BodyShare, Busy, Share};
+use super::claim::Claim;
+use super::{FIRST_BYTES, StreamedBody};
 use crate::jsonrpc::Reply;
 
 /// Most of a body is asked for up to here before the first byte of it has come: a head may say any
@@ -30,15 +32,34 @@ pub(super) enum Unread {
     /// Nothing came for too long.
     #[error("body timed out")]
     Stalled,
+    /// There is no room for it.
+    #[error(transparent)]
+    NoRoom(#[from] Busy),
+}
+
+/// A body that was read whole, and what was taken for it meanwhile.
+pub(super) struct Whole<P> {
+    pub(super) body: Bytes,
+    /// The call's place in a line, if it is worth one and has not lost it.
+    pub(super) place: Option<P>,
+    /// The room that the body takes.
+    pub(super) share: Option<Share>,
 }
 
 /// Reads a body whole. A body that came in one piece is not copied.
 ///
 /// A head that gives a length over `limit` is refused without a read, which is also what keeps
 /// hyper from asking for the body with a `100 Continue`.
-pub(super) async fn read<B>(mut body: B, limit: usize, pause: Duration) -> Result<Bytes, Unread>
+pub(super) async fn read<B, P, F>(
+    mut body: B,
+    limit: usize,
+    pause: Duration,
+    mut share: BodyShare<'_>,
+    mut claim: Claim<P, F>,
+) -> Result<Whole<P>, Unread>
 where
     B: Body<Data = Bytes> + Unpin,
+    F: FnMut(&[u8]) -> Option<P>,
 {
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if announced > limit {
@@ -47,7 +68,7 @@ where
     let mut first = Bytes::new();
     let mut joined = BytesMut::new();
     loop {
-        let frame = match tokio::time::timeout(pause, body.frame()).await {
+        let frame = match claim.wait(tokio::time::timeout(pause, body.frame())).await {
             Err(_) => return Err(Unread::Stalled),
             Ok(None) => break,
             Ok(Some(Err(_))) => return Err(Unread::Broken),
@@ -55,21 +76,28 @@ where
         };
         // Trailers mean nothing here.
         let Ok(data) = frame.into_data() else { continue };
-        let length = first.len() + joined.len() + data.len();
+        let before = first.len() + joined.len();
+        let length = before + data.len();
         if length > limit {
             return Err(Unread::TooLarge);
         }
-        if first.is_empty() && joined.is_empty() {
+        claim.wait(share.hold(length)).await?;
+        if before == 0 {
             first = data;
-            continue;
+        } else {
+            if joined.is_empty() {
+                joined.reserve(announced.min(RESERVED_AT_ONCE).max(length));
+                joined.extend_from_slice(&std::mem::take(&mut first));
+            }
+            joined.extend_from_slice(&data);
         }
-        if joined.is_empty() {
-            joined.reserve(announced.min(RESERVED_AT_ONCE).max(length));
-            joined.extend_from_slice(&std::mem::take(&mut first));
+        if before < FIRST_BYTES {
+            let come: &[u8] = if joined.is_empty() { &first } else { &joined };
+            claim.show(come.get(..FIRST_BYTES).unwrap_or(come));
         }
-        joined.extend_from_slice(&data);
     }
-    Ok(if joined.is_empty() { first } else { joined.freeze() })
+    let body = if joined.is_empty() { first } else { joined.freeze() };
+    Ok(Whole { body, place: claim.into_place(), share: share.into_share() })
 }
 
 /// A reply on its way out: its pieces as they are, its length known from the start.

@@ -14,7 +14,7 @@ pub type StreamedBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
 
 /// A request that has been let in, its body complete; or a message of a WebSocket that has.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct Call<P = ()> {
     /// The body as it came: any bytes, up to the limit.
     pub body: Bytes,
     /// Who calls.
@@ -23,6 +23,10 @@ pub struct Call {
     /// time from here to there is what the CL needed to send it. Over a WebSocket, where messages
     /// have no head, when it was complete.
     pub received: Instant,
+    /// What [`Handler::begun`] gave for the first bytes of the body. `None` also when the body came
+    /// too slowly ([`Config::place_pause`](super::Config::place_pause)), and always for a message of
+    /// a WebSocket, which is there as a whole.
+    pub place: Option<P>,
 }
 
 /// What the request's head says of the caller.
@@ -58,14 +62,31 @@ pub enum Outcome {
     Status(StatusCode, Bytes),
 }
 
+/// How much of a body [`Handler::begun`] gets to see, in bytes.
+pub const FIRST_BYTES: usize = 4096;
+
 /// What is behind the door.
 pub trait Handler: Clone + Send + Sync + 'static {
+    /// A place in a line that is taken while a body is still on its way: a small call must not
+    /// overtake a large one that was begun before it. Dropping it gives the place up.
+    type Place: Send + 'static;
+
+    /// Looks at the first bytes of a body and takes a place for the call, if it is one that must
+    /// keep its order. Called at once, and again with more of the same body, up to
+    /// [`FIRST_BYTES`], until there is a place. A place taken in vain does no harm.
+    fn begun(&self, _first: &[u8]) -> Option<Self::Place> {
+        None
+    }
+
+    /// Is told that a call, or a request passed on, panicked. The CL has been answered.
+    fn panicked(&self) {}
+
     /// Serves one call. It runs in a task of its own and to its end, even when the CL hangs up: an
     /// exchange with the EL must not be cut in the middle.
     ///
     /// The messages of a WebSocket are begun in order: each call is polled once before the next one
     /// is made. A handler that takes its place in a line when first polled keeps their order.
-    fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send;
+    fn call(&self, call: Call<Self::Place>) -> impl Future<Output = Outcome> + Send;
 
     /// Passes on a request of the REST-SSZ API. It runs in a task of its own up to the head of the
     /// answer, also when the CL hangs up; the answer's body is dropped with the CL's connection.

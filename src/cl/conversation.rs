@@ -1,7 +1,6 @@
 //! Calls over a WebSocket: one message is one unit of JSON-RPC, the answers go out as they come.
 
 use std::convert::Infallible;
-use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{FutureExt, SinkExt, StreamExt};
+use futures_util::{SinkExt, StreamExt};
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
@@ -19,10 +18,12 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message, Utf8Bytes};
 
+use super::attempt::{attempt, errors};
+use super::bounds::{Budget, Busy, Share};
 use super::linger::PATIENCE;
 use super::server::{PING_INTERVAL, Phase};
 use super::{Call, Caller, Handler, Outcome};
-use crate::jsonrpc::{self, Code, Incoming, RawId, Reply};
+use crate::jsonrpc::Reply;
 
 /// Calls that one WebSocket may have under way. Beyond it nothing more is read, so that TCP slows
 /// the CL down.
@@ -37,6 +38,9 @@ pub(super) struct Conversation<H> {
     pub(super) limit: usize,
     /// How long nothing at all may come, not even the answer to a ping.
     pub(super) silence: Duration,
+    pub(super) budget: Arc<Budget>,
+    /// The share that its connection has of the bounds.
+    pub(super) _connection: Arc<Share>,
     /// Held by the conversation and by each of its calls.
     pub(super) in_flight: mpsc::Sender<Infallible>,
     pub(super) phase: watch::Receiver<Phase>,
@@ -142,23 +146,30 @@ impl<H: Handler> Conversation<H> {
         stale: Arc<Notify>,
         place: OwnedSemaphorePermit,
     ) {
-        let handler = self.handler.clone();
+        let shares = match self.shares(&body).await {
+            Ok(shares) => shares,
+            Err(busy) => {
+                let reply = errors(&body, busy.to_string());
+                return answer(&answers, &reply, place);
+            }
+        };
         let in_flight = self.in_flight.clone();
         let (tell_begun, begun) = oneshot::channel();
-        let call =
-            Call { body: body.clone(), caller: self.caller.clone(), received: Instant::now() };
+        let caller = self.caller.clone();
+        let call = Call { body: body.clone(), caller, received: Instant::now(), place: None };
+        let attempt = attempt(self.handler.clone(), call);
         tokio::spawn(async move {
-            let mut call = pin!(AssertUnwindSafe(handler.call(call)).catch_unwind());
-            let first = std::future::poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await;
+            let mut attempt = pin!(attempt);
+            let first = std::future::poll_fn(|cx| Poll::Ready(attempt.as_mut().poll(cx))).await;
             // The reader is gone if the CL is.
             let _ = tell_begun.send(());
-            let ended = match first {
-                Poll::Ready(ended) => ended,
-                Poll::Pending => call.await,
+            let outcome = match first {
+                Poll::Ready(outcome) => outcome,
+                Poll::Pending => attempt.await,
             };
-            let reply = match ended {
-                Ok(Outcome::Json(reply)) => reply,
-                Ok(Outcome::Status(status, text)) => {
+            let reply = match outcome {
+                Outcome::Json(reply) => reply,
+                Outcome::Status(status, text) => {
                     // Every later call would be refused too: this token does not get any younger.
                     if status == StatusCode::UNAUTHORIZED {
                         stale.notify_one();
@@ -166,18 +177,27 @@ impl<H: Handler> Conversation<H> {
                     let text = String::from_utf8_lossy(&text);
                     errors(&body, format!("{status}: {text}"))
                 }
-                Err(_) => {
-                    tracing::error!("call ended without an answer");
-                    errors(&body, "internal error".to_owned())
-                }
             };
-            if !reply.is_empty() {
-                // Undeliverable if the CL is gone.
-                let _ = answers.send(Answer { message: message(&reply), _place: place });
-            }
-            drop(in_flight);
+            answer(&answers, &reply, place);
+            drop((shares, in_flight));
         });
         let _ = begun.await;
+    }
+
+    /// What a call takes of the bounds. A message is there as a whole before it is counted: there is
+    /// one of them at a time.
+    async fn shares(&self, body: &Bytes) -> Result<(Share, Option<Share>), Busy> {
+        let mut room = self.budget.body();
+        room.hold(body.len()).await?;
+        Ok((self.budget.call().await?, room.into_share()))
+    }
+}
+
+/// Sends a reply on its way, unless it is to a notification.
+fn answer(answers: &mpsc::UnboundedSender<Answer>, reply: &Reply, place: OwnedSemaphorePermit) {
+    if !reply.is_empty() {
+        // Undeliverable if the CL is gone.
+        let _ = answers.send(Answer { message: message(reply), _place: place });
     }
 }
 
@@ -237,25 +257,5 @@ fn message(reply: &Reply) -> Message {
     match Utf8Bytes::try_from(bytes.clone()) {
         Ok(text) => Message::Text(text),
         Err(_) => Message::Binary(bytes),
-    }
-}
-
-/// An error for everybody in `body` who waits for an answer.
-fn errors(body: &Bytes, text: String) -> Reply {
-    let error = jsonrpc::Error::new(Code::INTERNAL, text);
-    let of = |id: Option<&RawId>| id.map_or_else(Reply::empty, |id| Reply::error(id, &error));
-    match jsonrpc::parse(body) {
-        Ok(Incoming::Single(request)) => of(id_of(&request)),
-        Ok(Incoming::Batch(requests)) => {
-            Reply::batch(requests.iter().map(|request| of(id_of(request))).collect())
-        }
-        Err(error) => Reply::error(&RawId::null(), &error),
-    }
-}
-
-fn id_of(request: &Result<jsonrpc::Request, jsonrpc::Invalid>) -> Option<&RawId> {
-    match request {
-        Ok(request) => request.id.as_ref(),
-        Err(invalid) => Some(&invalid.id),
     }
 }

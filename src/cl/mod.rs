@@ -10,21 +10,27 @@
 //! | a WebSocket's handshake on any other path | 101; from then on each message is a call |
 //! | any other verb | 405 |
 //! | no good token | 401, before the body is read |
-//! | content type that is neither JSON nor plain text | 415 |
+//! | content type that is neither JSON nor plain text | 400 |
 //! | body over the limit | 413, at the head when that tells the length |
-//! | body that breaks off or stalls | 400, 408 |
+//! | body that breaks off or stalls | 400 |
+//! | more than the [`Bounds`] take | 200 with `-32603`; 503 under `/engine/`; a connection is closed |
+//! | a handler that panics | 200 with `-32603`; 500 under `/engine/` |
 //!
 //! Every other answer to a call is 200: a CL takes any other status for a broken EL and sends the
 //! call again.
 
+mod attempt;
 mod auth;
 mod body;
+mod bounds;
 mod call;
+mod claim;
 mod conversation;
 mod linger;
 mod listener;
 mod metered;
 mod refusal;
+mod seldom;
 mod server;
 mod service;
 mod websocket;
@@ -33,7 +39,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::jwt::Secret;
 
-pub use call::{Call, Caller, Handler, Outcome, Passage, StreamedBody};
+pub use bounds::Bounds;
+pub use call::{Call, Caller, FIRST_BYTES, Handler, Outcome, Passage, StreamedBody};
 pub use listener::{BindError, Place};
 pub use server::{Server, Stopped};
 
@@ -51,6 +58,12 @@ pub struct Config {
     pub head_timeout: Duration,
     /// How long a body may go without a further byte.
     pub body_timeout: Duration,
+    /// How long a body may pause before it loses the place that was taken for its first bytes, so
+    /// that a CL that stalls does not hold up another one's calls. A body that takes
+    /// [`PLACE_PAUSES`] times as long loses it too, however it comes.
+    pub place_pause: Duration,
+    /// How much is taken on at once.
+    pub bounds: Bounds,
     /// How long calls in flight may take once the server is to stop.
     pub grace: Duration,
     /// The clock a token's `iat` is held against.
@@ -58,19 +71,26 @@ pub struct Config {
 }
 
 impl Config {
-    /// The usual values: 128 MiB, 120 s for a head, 30 s for the next byte of a body, 10 s of
-    /// grace, the system's clock.
-    pub fn new(auth: Auth) -> Self {
+    /// The usual values: 128 MiB, 120 s for a head, 30 s for the next byte of a body, 1 s before a
+    /// body that pauses loses its place, the usual [`Bounds`], 10 s of grace, the system's clock.
+    pub const fn new(auth: Auth) -> Self {
+        const BODY_LIMIT: usize = 128 * 1024 * 1024;
         Self {
             auth,
-            body_limit: 128 * 1024 * 1024,
+            body_limit: BODY_LIMIT,
             head_timeout: Duration::from_secs(120),
             body_timeout: Duration::from_secs(30),
+            place_pause: Duration::from_secs(1),
+            bounds: Bounds::new(BODY_LIMIT),
             grace: Duration::from_secs(10),
             clock: system_clock,
         }
     }
 }
+
+/// Pauses that a body with a place may take in all. By then, at 8 s, the CL has given the call up
+/// itself (`paris.md`, *Timeout*).
+pub const PLACE_PAUSES: u32 = 8;
 
 /// Tells the time in seconds since the Unix epoch.
 pub type Clock = fn() -> u64;

@@ -5,8 +5,9 @@ use http::{HeaderValue, Method, Response, StatusCode, Version};
 
 use super::auth::Denied;
 use super::body::{Outgoing, Pieces, Unread};
+use super::bounds::Busy;
 use super::websocket::BadHandshake;
-use crate::jsonrpc::Reply;
+use crate::jsonrpc::{self, Code, RawId, Reply};
 
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -19,6 +20,9 @@ pub(super) enum Refusal {
     MediaType,
     Body(Unread),
     Handshake(BadHandshake),
+    /// A request of REST-SSZ that there is no room for.
+    Busy(Busy),
+    /// A request of REST-SSZ whose handler panicked.
     Panicked,
 }
 
@@ -29,33 +33,45 @@ impl Refusal {
             Self::Verb(Method::HEAD) => (StatusCode::METHOD_NOT_ALLOWED, String::new()),
             Self::Verb(_) => (StatusCode::METHOD_NOT_ALLOWED, "JSON-RPC is POST only".to_owned()),
             Self::Denied(denied) => (StatusCode::UNAUTHORIZED, denied.to_string()),
-            Self::MediaType => {
-                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "content type is not JSON".to_owned())
+            Self::MediaType => (StatusCode::BAD_REQUEST, "content type is not JSON".to_owned()),
+            Self::Body(Unread::NoRoom(busy)) => return closing(unread_call(*busy), version),
+            Self::Body(unread @ Unread::TooLarge) => {
+                (StatusCode::PAYLOAD_TOO_LARGE, unread.to_string())
             }
-            Self::Body(unread) => (status_of(*unread), unread.to_string()),
+            Self::Body(unread @ (Unread::Broken | Unread::Stalled)) => {
+                (StatusCode::BAD_REQUEST, unread.to_string())
+            }
             Self::Handshake(bad) => return bad.response(),
+            Self::Busy(busy) => (StatusCode::SERVICE_UNAVAILABLE, busy.to_string()),
             Self::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "internal error".to_owned()),
         };
         let mut response = response(status, TEXT, Reply::raw(text.into()));
         if matches!(self, Self::Verb(_)) {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
         }
-        // The body of these is not read to its end, so what follows it on the connection cannot be
-        // found. A stream of HTTP/2 is reset instead, its connection stays.
-        let unread = matches!(self, Self::Denied(_) | Self::MediaType | Self::Body(_));
-        if unread && version <= Version::HTTP_11 {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        match self {
+            Self::Denied(_) | Self::MediaType | Self::Body(_) | Self::Busy(_) => {
+                closing(response, version)
+            }
+            _ => response,
         }
-        response
     }
 }
 
-const fn status_of(unread: Unread) -> StatusCode {
-    match unread {
-        Unread::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Unread::Broken => StatusCode::BAD_REQUEST,
-        Unread::Stalled => StatusCode::REQUEST_TIMEOUT,
+/// The body of the request is not read to its end, so what follows it on the connection cannot be
+/// found. A stream of HTTP/2 is reset instead, its connection stays.
+fn closing(mut response: Response<Outgoing>, version: Version) -> Response<Outgoing> {
+    if version <= Version::HTTP_11 {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
+    response
+}
+
+/// The answer to a call that there is no room for. It is JSON-RPC's to say so: to any other status a
+/// CL would send the call again, and again. Nobody has read its id.
+fn unread_call(busy: Busy) -> Response<Outgoing> {
+    let error = jsonrpc::Error::new(Code::INTERNAL, busy.to_string());
+    response(StatusCode::OK, JSON, Reply::error(&RawId::null(), &error))
 }
 
 /// An answer in whole.

@@ -12,6 +12,7 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::bounds::{Budget, Share};
 use super::linger::{Duplex, Lingering};
 use super::listener::{Accepted, BindError, Listener, Place};
 use super::service::Service;
@@ -23,6 +24,17 @@ const WINDOW: u32 = 16 * 1024 * 1024;
 /// Bodies that wait for their turn are not read and hold their share of the connection's window. It
 /// has to last for more of them than a CL ever lines up, or the one whose turn it is would starve.
 const CONNECTION_WINDOW: u32 = 8 * WINDOW;
+
+/// A head of HTTP/1.1 with more headers is answered with 431. CLs send about ten.
+const MAX_HEADERS: usize = 100;
+
+/// What a connection of HTTP/1.1 reads at once, which bounds its heads too (431).
+const BUFFER: usize = 400 * 1024;
+
+/// Streams of HTTP/2 that were reset before anybody looked at them, and streams that we reset for an
+/// error: with more of either the connection is closed (CVE-2023-44487).
+const MAX_RESET_STREAMS: usize = 20;
+const MAX_ERRORS: usize = 256;
 
 /// Neither an h2 connection nor a WebSocket is idle-closed; a ping tells one whose CL is gone.
 pub(super) const PING_INTERVAL: Duration = Duration::from_secs(30);
@@ -81,10 +93,12 @@ impl Server {
         handler: H,
         shutdown: impl Future<Output = ()>,
     ) -> Stopped {
-        let Config { grace, head_timeout, .. } = config;
+        let Config { grace, head_timeout, bounds, body_limit, .. } = config;
         let (in_flight, mut all_done) = mpsc::channel(1);
         let (tell_phase, phase) = watch::channel(Phase::Open);
-        let service = Arc::new(Service::new(config, handler, in_flight, phase));
+        let budget = Arc::new(Budget::new(bounds, body_limit));
+        let service =
+            Arc::new(Service::new(config, handler, Arc::clone(&budget), in_flight, phase));
         let http = http(head_timeout);
         let graceful = GracefulShutdown::new();
         let mut connections = JoinSet::new();
@@ -93,11 +107,14 @@ impl Server {
             tokio::select! {
                 () = &mut shutdown => break,
                 accepted = self.listener.accept() => {
+                    // One too many is closed with the end of this turn.
+                    let Ok(room) = budget.connection() else { continue };
                     let connection = Connection {
                         http: http.clone(),
                         service: Arc::clone(&service),
                         head_timeout,
                         watcher: graceful.watcher(),
+                        room: Arc::new(room),
                     };
                     match accepted {
                         Accepted::Tcp(stream) => {
@@ -136,6 +153,8 @@ fn http(head_timeout: Duration) -> auto::Builder<TokioExecutor> {
     http.http1()
         .timer(TokioTimer::new())
         .header_read_timeout(head_timeout)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(BUFFER)
         // Some tools close their sending side after the request and still wait for the answer.
         .half_close(true);
     http.http2()
@@ -143,6 +162,8 @@ fn http(head_timeout: Duration) -> auto::Builder<TokioExecutor> {
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_concurrent_streams(256)
+        .max_pending_accept_reset_streams(MAX_RESET_STREAMS)
+        .max_local_error_reset_streams(MAX_ERRORS)
         .max_header_list_size(32 * 1024)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT);
@@ -155,17 +176,19 @@ struct Connection<H> {
     service: Arc<Service<H>>,
     head_timeout: Duration,
     watcher: Watcher,
+    /// Its share of the bounds; a WebSocket takes it over.
+    room: Arc<Share>,
 }
 
 impl<H: Handler> Connection<H> {
     async fn run(self, stream: impl Duplex) {
-        let Self { http, service, head_timeout, watcher } = self;
+        let Self { http, service, head_timeout, watcher, room } = self;
         let begun = Arc::new(AtomicBool::new(false));
         let requests = service_fn({
             let begun = Arc::clone(&begun);
             move |request| {
                 begun.store(true, Ordering::Relaxed);
-                let answer = Arc::clone(&service).answer(request);
+                let answer = Arc::clone(&service).answer(request, Arc::clone(&room));
                 async move { Ok::<_, Infallible>(answer.await) }
             }
         });

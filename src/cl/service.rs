@@ -10,8 +10,11 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use tokio::sync::{mpsc, watch};
 
+use super::attempt::{attempt, errors, pass};
 use super::auth::Gate;
-use super::body::{self, Outgoing};
+use super::body::{self, Outgoing, Whole};
+use super::bounds::{Budget, Share};
+use super::claim::Claim;
 use super::conversation::Conversation;
 use super::metered::Metered;
 use super::refusal::{JSON, Refusal, TEXT, response};
@@ -24,6 +27,7 @@ pub(super) struct Service<H> {
     config: Config,
     gate: Gate,
     handler: H,
+    budget: Arc<Budget>,
     /// Held by every call in flight, so that a stopping server knows when the last one is done.
     in_flight: mpsc::Sender<Infallible>,
     phase: watch::Receiver<Phase>,
@@ -43,20 +47,26 @@ impl<H: Handler> Service<H> {
     pub(super) fn new(
         config: Config,
         handler: H,
+        budget: Arc<Budget>,
         in_flight: mpsc::Sender<Infallible>,
         phase: watch::Receiver<Phase>,
     ) -> Self {
         let gate = Gate::new(config.auth.clone(), config.clock);
-        Self { config, gate, handler, in_flight, phase }
+        Self { config, gate, handler, budget, in_flight, phase }
     }
 
-    /// Answers one request. To be dropped at any time without harm to a call under way.
-    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Outgoing> {
+    /// Answers one request of a connection. To be dropped at any time without harm to a call under
+    /// way.
+    pub(super) async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        connection: Arc<Share>,
+    ) -> Response<Outgoing> {
         let version = request.version();
         let answered = match route(&request) {
             Ok(Route::Call) => self.call(request).await,
             Ok(Route::Pass) => self.pass(request).await,
-            Ok(Route::WebSocket) => self.open(request),
+            Ok(Route::WebSocket) => self.open(request, connection),
             Err(refusal) => Err(refusal),
         };
         answered.unwrap_or_else(|refusal| refusal.response(version))
@@ -70,13 +80,23 @@ impl<H: Handler> Service<H> {
         if !is_json(request.headers()) {
             return Err(Refusal::MediaType);
         }
-        let Config { body_limit, body_timeout, .. } = self.config;
-        let body = body::read(request.into_body(), body_limit, body_timeout)
-            .await
-            .map_err(Refusal::Body)?;
-        let handler = self.handler.clone();
-        let call = Call { body, caller, received };
-        Ok(match self.run(async move { handler.call(call).await }).await? {
+        let Config { body_limit, body_timeout, place_pause, .. } = self.config;
+        let claim = Claim::new(place_pause, |first: &[u8]| self.handler.begun(first));
+        let share = self.budget.body();
+        let Whole { body, place, share } =
+            body::read(request.into_body(), body_limit, body_timeout, share, claim)
+                .await
+                .map_err(Refusal::Body)?;
+        let room = match self.budget.call().await {
+            Ok(room) => room,
+            // The body was read for the id in it.
+            Err(busy) => {
+                return Ok(response(StatusCode::OK, JSON, errors(&body, busy.to_string())));
+            }
+        };
+        let call = Call { body, caller, received, place };
+        let attempt = attempt(self.handler.clone(), call);
+        Ok(match self.run(attempt, (room, share)).await.ok_or(Refusal::Panicked)? {
             Outcome::Json(reply) => response(StatusCode::OK, JSON, reply),
             Outcome::Status(status, text) => response(status, TEXT, Reply::raw(text)),
         })
@@ -87,10 +107,10 @@ impl<H: Handler> Service<H> {
         let (head, body) = request.into_parts();
         let Config { body_limit, body_timeout, .. } = self.config;
         let (body, fault) = Metered::new(body, body_limit, body_timeout).map_err(Refusal::Body)?;
+        let room = self.budget.call().await.map_err(Refusal::Busy)?;
         let request = Request::from_parts(head, StreamedBody::new(body));
-        let handler = self.handler.clone();
-        let passage = Passage { request, caller };
-        let response = self.run(async move { handler.pass(passage).await }).await?;
+        let passing = pass(self.handler.clone(), Passage { request, caller });
+        let response = self.run(passing, room).await.flatten().ok_or(Refusal::Panicked)?;
         match fault.get() {
             // Whatever the handler makes of a request that breaks off, this is the reason.
             Some(unread) => Err(Refusal::Body(unread)),
@@ -99,7 +119,11 @@ impl<H: Handler> Service<H> {
     }
 
     /// Opens a WebSocket. The token of the handshake lets in all its messages (`authentication.md`).
-    fn open(&self, mut request: Request<Incoming>) -> Result<Response<Outgoing>, Refusal> {
+    fn open(
+        &self,
+        mut request: Request<Incoming>,
+        connection: Arc<Share>,
+    ) -> Result<Response<Outgoing>, Refusal> {
         let caller = self.gate.admit(request.headers()).map_err(Refusal::Denied)?;
         let opening = websocket::opening(request.headers())?;
         let conversation = Conversation {
@@ -107,6 +131,8 @@ impl<H: Handler> Service<H> {
             caller,
             limit: self.config.body_limit,
             silence: self.config.head_timeout,
+            budget: Arc::clone(&self.budget),
+            _connection: connection,
             in_flight: self.in_flight.clone(),
             phase: self.phase.clone(),
         };
@@ -121,21 +147,21 @@ impl<H: Handler> Service<H> {
     }
 
     /// Has the handler run in a task of its own: this future is dropped when the CL hangs up, the
-    /// exchange with the EL goes on.
+    /// exchange with the EL goes on, and what it takes of the bounds is held until it is over.
+    ///
+    /// `None` only if the runtime is gone.
     async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Refusal> {
+        held: impl Send + 'static,
+    ) -> Option<T> {
         let in_flight = self.in_flight.clone();
         let task = tokio::spawn(async move {
             let done = work.await;
-            drop(in_flight);
+            drop((held, in_flight));
             done
         });
-        task.await.map_err(|error| {
-            tracing::error!(%error, "call ended without an answer");
-            Refusal::Panicked
-        })
+        task.await.ok()
     }
 }
 

@@ -143,6 +143,12 @@ fn a_batch_has_a_bounded_number_of_elements() {
     let body = Bytes::from_static(b"[1,2,3]");
     assert!(matches!(parse_with_limit(&body, 3), Ok(Incoming::Batch(batch)) if batch.len() == 3));
     assert_eq!(parse_with_limit(&body, 2).unwrap_err().code, Code::INVALID_REQUEST);
+    // As many as geth takes on this port are always taken.
+    let of = |length: usize| parsed(format!("[{}]", vec!["1"; length].join(",")));
+    assert!(matches!(of(2000), Ok(Incoming::Batch(batch)) if batch.len() == 2000));
+    let Err(error) = of(MAX_BATCH_LENGTH + 1) else { panic!("taken") };
+    assert_eq!(error.code, Code::INVALID_REQUEST);
+    assert_eq!(error.message, "Invalid Request: batch too large");
 }
 
 #[test]

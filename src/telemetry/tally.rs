@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// How the answer to a call came about.
@@ -75,6 +78,7 @@ pub struct Tally {
     calls: Mutex<BTreeMap<(&'static str, Carried), Sums>>,
     relays: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
     deviations: Mutex<BTreeMap<&'static str, u64>>,
+    panics: AtomicU64,
 }
 
 /// Label of the methods that are only relayed.
@@ -101,6 +105,16 @@ impl Tally {
     pub fn deviates(&self, endpoint: &'static str) {
         let mut deviations = self.deviations.lock().unwrap_or_else(PoisonError::into_inner);
         *deviations.entry(endpoint).or_default() += 1;
+    }
+
+    /// Counts a call that panicked.
+    pub fn panicked(&self) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Calls that panicked: not one, unless the sidecar has a fault.
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
     }
 
     /// The sums by method and way.

@@ -52,8 +52,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
             }
         };
         println!("mock-el: listening on {}, genesis {}", mock.addr(), mock.genesis_hash());
-        if let Ok(stopped) = crate::serve::stop_signal() {
-            stopped.await;
+        if let Ok(mut signals) = crate::serve::StopSignals::new() {
+            signals.next().await;
         }
         mock.stop().await;
         ExitCode::SUCCESS

@@ -347,7 +347,7 @@ async fn h1_07_json_is_taken_under_any_name_and_ssz_sent_under_its_only_one() {
         assert_eq!(asked.header("content-type"), Some("application/octet-stream"));
     }
     let (head, _) = said_by("content-type: text/html\r\n").await;
-    assert!(head.starts_with("HTTP/1.1 415 "), "{head}");
+    assert!(head.starts_with("HTTP/1.1 400 "), "{head}");
     assert_eq!(el.calls().len(), 4);
 
     // A 415 of the EL ends the use of the route, and is not the CL's.

@@ -9,10 +9,12 @@ use crate::{
     streams::{self, Frames, Streams, serve_plainly},
     support::post_with,
 };
+use engine_ssz_proxy::serve::Sidecar;
 use serde_json::{Value, json};
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 use tokio::sync::{Notify, Semaphore, mpsc};
 
@@ -190,6 +192,107 @@ async fn ord_03_a_small_forkchoice_does_not_overtake_a_large_payload() {
     assert_eq!(said["result"]["payloadStatus"]["status"], "SYNCING");
     let (ends, then) = (events.recv().await, events.recv().await);
     assert_eq!((ends, then), (Some("payload ends"), Some("forkchoice")));
+}
+
+/// A payload of 20 MB as the bytes of a request.
+fn large_upload() -> Vec<u8> {
+    let large = json!(format!("0x02{}", "ab".repeat(10 << 20)));
+    let body = changed(new_payload(), "/params/0/transactions/0", large);
+    let method = body["method"].as_str().unwrap();
+    // As CLs write it: the method before the parameters.
+    let body =
+        format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{}}}"#, body["params"]);
+    let length = body.len();
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: x\r\nauthorization: Bearer a.b.c\r\ncontent-length: {length}\r\n\r\n"
+    );
+    (head + &body).into_bytes()
+}
+
+/// Commands as the EL received them.
+fn commands(el: &Peer) -> Vec<String> {
+    peers::paths(el).into_iter().filter(|path| path != "/").collect()
+}
+
+async fn syncing_behind(place_pause: Duration) -> (Peer, Sidecar) {
+    let el = Peer::start(peers::el(|seen: Seen| async move { peers::syncing(&seen) })).await;
+    let sidecar = in_front(el.address, |config| config.cl.place_pause = place_pause).await;
+    (el, sidecar)
+}
+
+const IN_ORDER: [&str; 2] = ["/engine/v1/payloads", "/engine/v1/forkchoice"];
+/// Longer than any machine stalls.
+const LONG: Duration = Duration::from_secs(3600);
+
+#[tokio::test]
+async fn ord_03_a_payload_that_is_still_being_uploaded_keeps_its_place() {
+    let upload = large_upload();
+    let (el, sidecar) = syncing_behind(LONG).await;
+    for round in 1..=10 {
+        let mut connection = Connection::to(sidecar.address()).await;
+        // More than lies in the buffers of both ends, so its beginning has been read.
+        connection.write(&upload).await;
+        let said = call(&sidecar, forkchoice("V3", &[])).await;
+        assert_eq!(said["result"]["payloadStatus"]["status"], "SYNCING");
+        let (_, said) = connection.response().await;
+        assert!(String::from_utf8(said).unwrap().contains(r#""id":7,"result""#));
+        assert_eq!(commands(&el), IN_ORDER.repeat(round), "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn ord_03_a_forkchoice_waits_for_the_last_bytes_of_a_payload() {
+    let upload = large_upload();
+    let (el, sidecar) = syncing_behind(LONG).await;
+    let mut connection = Connection::to(sidecar.address()).await;
+    let (most, rest) = upload.split_at(upload.len() - 10);
+    connection.write(most).await;
+    let update = forkchoice("V3", &[]).to_string();
+    let update = tokio::spawn(call_at(sidecar.address(), update));
+    for _ in 0..20 {
+        assert_eq!(call(&sidecar, ETH).await["result"], "by JSON-RPC");
+    }
+    assert_eq!(commands(&el), [""; 0]);
+    connection.write(rest).await;
+    let said = patiently(update).await.unwrap();
+    assert_eq!(said["result"]["payloadStatus"]["status"], "SYNCING");
+    assert_eq!(commands(&el), IN_ORDER);
+    connection.response().await;
+}
+
+#[tokio::test]
+async fn ord_03_an_upload_that_stalls_holds_nobody_up_and_is_answered_later() {
+    let upload = large_upload();
+    let (el, sidecar) = syncing_behind(Duration::from_millis(1)).await;
+    let mut connection = Connection::to(sidecar.address()).await;
+    let (most, rest) = upload.split_at(upload.len() - 10);
+    connection.write(most).await;
+    let said = call(&sidecar, forkchoice("V3", &[])).await;
+    assert_eq!(said["result"]["payloadStatus"]["status"], "SYNCING");
+    connection.write(rest).await;
+    let (_, said) = connection.response().await;
+    assert!(String::from_utf8(said).unwrap().contains(r#""id":7,"result""#));
+    let [payload, forkchoice] = IN_ORDER;
+    assert_eq!(commands(&el), [forkchoice, payload]);
+}
+
+/// The members of a request come in any order, so a method may come last.
+#[tokio::test]
+async fn ord_03_a_method_after_its_parameters_is_a_command_when_it_is_whole() {
+    let (el, sidecar) = syncing_behind(LONG).await;
+    let request = new_payload();
+    let body =
+        format!(r#"{{"params":{},"method":{},"id":7}}"#, request["params"], request["method"]);
+    let mut connection = Connection::to(sidecar.address()).await;
+    let (most, rest) = body.split_at(body.len() - 10);
+    let head = format!("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+    connection.write((head + most).as_bytes()).await;
+    let said = call(&sidecar, forkchoice("V3", &[])).await;
+    assert_eq!(said["result"]["payloadStatus"]["status"], "SYNCING");
+    connection.write(rest.as_bytes()).await;
+    let (_, said) = connection.response().await;
+    assert!(String::from_utf8(said).unwrap().contains("SYNCING"));
+    assert_eq!(commands(&el).len(), 2);
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! What gets in and what comes back.
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 use engine_ssz_proxy::cl::{Call, Outcome};
 use engine_ssz_proxy::jsonrpc::{RawId, Reply};
@@ -107,7 +109,8 @@ async fn h1_07_content_types_that_may_be_json_are_taken() {
             (Some("Application/JSON ;charset=UTF-8"), StatusCode::OK),
             (Some("text/plain"), StatusCode::OK),
             (Some("text/plain; charset=utf-8"), StatusCode::OK),
-            (Some("application/octet-stream"), StatusCode::UNSUPPORTED_MEDIA_TYPE),
+            (Some("application/octet-stream"), StatusCode::BAD_REQUEST),
+            (Some("application/x-www-form-urlencoded"), StatusCode::BAD_REQUEST),
         ] {
             let mut request = Request::post("/");
             if let Some(content_type) = content_type {
@@ -184,15 +187,33 @@ async fn size_01_bodies_of_many_megabytes_pass_both_ways() {
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_costs_its_own_call_only() {
+async fn a_handler_that_panics_costs_its_own_call_only_and_answers_every_id_of_it() {
     let script = Script::new(|call: Call| async move {
-        assert_ne!(call.body, "panic");
+        assert!(!call.body.windows(5).any(|part| part == b"panic"));
         Outcome::Json(Reply::raw(Bytes::from_static(b"fine")))
     });
+    let panics = script.panics();
     let door = Door::new(open(), script).await;
+    let error = |id: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32603,"message":"internal error"}}}}"#
+        )
+    };
     for http in BOTH {
         let mut client = door.client(http).await;
-        assert_eq!(client.post("panic").await.status, StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(client.post("go on").await.body, "fine");
+        for (body, wanted) in [
+            (r#"{"id":"x","method":"panic"}"#.to_owned(), error(r#""x""#)),
+            (r#"{"method":"panic"}"#.to_owned(), String::new()),
+            (
+                r#"[{"id":1,"method":"panic"},{"method":"m"},{"id":2,"method":"m"}]"#.to_owned(),
+                format!("[{},{}]", error("1"), error("2")),
+            ),
+        ] {
+            let answer = client.post(body.clone()).await;
+            assert_eq!(answer.status, StatusCode::OK, "{body}");
+            assert_eq!(answer.body, wanted, "{body}");
+            assert_eq!(client.post("go on").await.body, "fine");
+        }
     }
+    assert_eq!(panics.load(Ordering::SeqCst), 6);
 }

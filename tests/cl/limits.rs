@@ -226,7 +226,7 @@ async fn a_body_that_stalls_is_given_up() {
     let mut connection = door.raw().await;
     connection.write("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{").await;
     let (head, _) = connection.response().await;
-    assert!(head.starts_with("HTTP/1.1 408 "), "{head}");
+    assert!(head.starts_with("HTTP/1.1 400 "), "{head}");
     assert_eq!(connection.rest().await, b"");
 }
 

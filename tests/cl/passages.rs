@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine_ssz_proxy::cl::{Auth, Call, Config, Handler, Outcome, Passage, Server, StreamedBody};
+use engine_ssz_proxy::cl::{
+    Auth, Bounds, Call, Config, Handler, Outcome, Passage, Server, StreamedBody,
+};
 use futures_util::StreamExt;
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -19,6 +21,8 @@ const MOMENT: Duration = Duration::from_millis(1);
 struct Echo;
 
 impl Handler for Echo {
+    type Place = ();
+
     async fn call(&self, call: Call) -> Outcome {
         Outcome::Status(StatusCode::IM_A_TEAPOT, call.body)
     }
@@ -53,10 +57,10 @@ async fn said(place: &str, bytes: &str) -> String {
 const HEAD: &str = "POST /engine/v1/payloads HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n";
 
 #[tokio::test]
-async fn a_body_that_stalls_on_its_way_through_is_408() {
+async fn a_body_that_stalls_on_its_way_through_is_400() {
     let place = served(Config { body_timeout: MOMENT, ..open() }).await;
     let answer = said(&place, &format!("{HEAD}\r\nhalf")).await;
-    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     assert!(answer.contains("connection: close"), "{answer}");
 }
 
@@ -85,4 +89,13 @@ async fn a_websocket_without_a_sign_of_life_is_dropped() {
         }
     };
     assert!(!matches!(soon(socket.next()).await, Some(Ok(_))));
+}
+
+#[tokio::test]
+async fn a_request_that_there_is_no_room_for_is_told_so_at_once() {
+    let bounds = Bounds { calls: 0, patience: Duration::ZERO, ..open().bounds };
+    let place = served(Config { bounds, ..open() }).await;
+    let answer = said(&place, &format!("{HEAD}\r\n")).await;
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(answer.contains("--max-calls"), "{answer}");
 }

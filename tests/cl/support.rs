@@ -5,6 +5,7 @@ use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -45,14 +46,19 @@ pub async fn soon<F: Future>(future: F) -> F::Output {
 type Answering = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 #[derive(Clone)]
-pub struct Script(Arc<dyn Fn(Call) -> Answering + Send + Sync>);
+pub struct Script(Arc<dyn Fn(Call) -> Answering + Send + Sync>, Arc<AtomicUsize>);
 
 impl Script {
     pub fn new<F>(script: impl Fn(Call) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Outcome> + Send + 'static,
     {
-        Self(Arc::new(move |call| Box::pin(script(call))))
+        Self(Arc::new(move |call| Box::pin(script(call))), Arc::default())
+    }
+
+    /// How many calls panicked, as it goes on.
+    pub fn panics(&self) -> Arc<AtomicUsize> {
+        self.1.clone()
     }
 
     /// Answers every request with its method's name.
@@ -70,6 +76,12 @@ impl Script {
 }
 
 impl Handler for Script {
+    type Place = ();
+
+    fn panicked(&self) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+    }
+
     fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send {
         (self.0)(call)
     }

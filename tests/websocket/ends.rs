@@ -154,6 +154,8 @@ async fn a_panic_behind_the_door_would_be_an_answer_too() {
     struct Panics;
 
     impl Handler for Panics {
+        type Place = ();
+
         async fn call(&self, call: Call) -> Outcome {
             panic!("{} bytes", call.body.len());
         }

@@ -1,0 +1,109 @@
+//! The place that a call has in a line while its body is still on its way.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::PLACE_PAUSES;
+
+/// Takes a place at the first bytes that are worth one, and gives it up if the rest takes too long.
+pub(super) struct Claim<P, F> {
+    begun: F,
+    pause: Duration,
+    state: State<P>,
+}
+
+enum State<P> {
+    /// Nothing has come yet that is worth a place.
+    Open,
+    Held {
+        place: P,
+        /// When it is over whatever comes.
+        end: Instant,
+    },
+    /// It was given up, and there is no other: that would be one behind calls that came later.
+    GivenUp,
+}
+
+impl<P, F: FnMut(&[u8]) -> Option<P>> Claim<P, F> {
+    pub(super) const fn new(pause: Duration, begun: F) -> Self {
+        Self { begun, pause, state: State::Open }
+    }
+
+    /// Shows what has come so far.
+    pub(super) fn show(&mut self, first: &[u8]) {
+        if let State::Open = self.state
+            && let Some(place) = (self.begun)(first)
+        {
+            let end = Instant::now() + self.pause.saturating_mul(PLACE_PAUSES);
+            self.state = State::Held { place, end };
+        }
+    }
+
+    /// Waits for what comes next, with the place or, when that takes too long, without.
+    pub(super) async fn wait<T>(&mut self, next: impl Future<Output = T>) -> T {
+        let mut next = pin!(next);
+        if let State::Held { end, .. } = self.state {
+            let patience = end.min(Instant::now() + self.pause);
+            if let Ok(next) = timeout_at(patience, &mut next).await {
+                return next;
+            }
+            self.state = State::GivenUp;
+            tracing::debug!("a body from the CL stalls and loses the place of its call");
+        }
+        next.await
+    }
+
+    pub(super) fn into_place(self) -> Option<P> {
+        match self.state {
+            State::Held { place, .. } => Some(place),
+            State::Open | State::GivenUp => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::ready;
+    use tokio::time::sleep;
+
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    fn claim() -> Claim<usize, impl FnMut(&[u8]) -> Option<usize>> {
+        Claim::new(PAUSE, |first: &[u8]| first.ends_with(b"!").then_some(first.len()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_place_is_taken_once_and_kept_over_short_pauses() {
+        let mut claim = claim();
+        claim.show(b"a");
+        claim.show(b"ab!");
+        claim.show(b"abcd!");
+        claim.wait(sleep(PAUSE / 2)).await;
+        claim.wait(sleep(PAUSE / 2)).await;
+        assert_eq!(claim.into_place(), Some(3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_costs_the_place_and_nothing_else() {
+        let mut claim = claim();
+        claim.show(b"!");
+        claim.wait(sleep(PAUSE * 2)).await;
+        claim.show(b"again!");
+        claim.wait(ready(())).await;
+        assert_eq!(claim.into_place(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_trickle_does_not_keep_the_place_for_ever() {
+        let mut claim = claim();
+        claim.show(b"!");
+        for _ in 0..PLACE_PAUSES * 2 {
+            claim.wait(sleep(PAUSE / 2 + Duration::from_millis(1))).await;
+        }
+        assert_eq!(claim.into_place(), None);
+    }
+}
