@@ -70,6 +70,11 @@ fn bad_configuration_is_one_line_and_exit_64() {
         (&[url, "--log-level", "info,=x="], "log-level", "info,=x="),
         (&[url, "--log-format", "xml"], "log-format", "logfmt"),
         (&[url, "--body-limit", "128M"], "body-limit", "128M"),
+        (&[url, "--max-connections", "0"], "max-connections", "1 or more"),
+        (&[url, "--max-connections", "many"], "max-connections", "many"),
+        (&[url, "--max-calls", "0"], "max-calls", "1 or more"),
+        (&[url, "--max-calls", "-1"], "max-calls", "unexpected"),
+        (&[url, "--max-calls=-1"], "max-calls", "-1"),
         (&[url, "--grace-period", "soon"], "grace-period", "soon"),
         (&[url, "--config", "/does/not/exist"], "config", "/does/not/exist"),
         (&[url, "--no-such-flag"], "--no-such-flag", "unexpected"),
@@ -384,6 +389,19 @@ fn the_rest_base_path_of_the_setting_is_the_one_asked() {
     let base = |given| settings(given).check().unwrap().el.rest_base.to_string();
     assert_eq!(base(None), "/engine/v1");
     assert_eq!(base(Some("/engine/v2/")), "/engine/v2");
+}
+
+#[test]
+fn the_bounds_of_the_settings_are_those_of_the_door() {
+    let settings = Settings {
+        execution_endpoint: Some("http://el:1".to_owned()),
+        body_limit: Some(engine_ssz_proxy::config::Number::Integer(1000)),
+        max_connections: Some(engine_ssz_proxy::config::Number::Integer(3)),
+        max_calls: Some(engine_ssz_proxy::config::Number::Integer(5)),
+        ..Settings::default()
+    };
+    let bounds = settings.check().unwrap().cl.bounds;
+    assert_eq!((bounds.connections, bounds.calls, bounds.bodies), (3, 5, 4000));
 }
 
 #[test]
