@@ -2,9 +2,9 @@
 
 use std::{
     io::Write,
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
 };
-use tracing::{level_filters::LevelFilter, subscriber::DefaultGuard};
+use tracing::{Dispatch, level_filters::LevelFilter, subscriber::DefaultGuard};
 
 /// What the thread of the test logs, from `info` on, while this lives.
 pub struct Log {
@@ -25,8 +25,16 @@ impl Write for Page {
     }
 }
 
+/// While there is one subscriber alone, what another thread logs first is asked of that thread, which
+/// has none, and is off for good. So there is always another one.
+static ANOTHER: LazyLock<Dispatch> = LazyLock::new(|| {
+    let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::INFO);
+    Dispatch::new(lines.with_writer(std::io::sink).finish())
+});
+
 impl Log {
     pub fn of_this_thread() -> Self {
+        LazyLock::force(&ANOTHER);
         let page = Page::default();
         let writer = page.clone();
         let lines = tracing_subscriber::fmt()

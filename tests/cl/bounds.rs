@@ -12,6 +12,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_tungstenite::tungstenite::Message;
 
+use crate::log::Log;
 use crate::support::{BOTH, Door, Fed, Http, Script, h2_fed, open, soon};
 
 /// Bounds that are met at once, or not at all.
@@ -46,6 +47,7 @@ fn assert_busy(body: &[u8], id: &str, flag: &str) {
 
 #[tokio::test]
 async fn a_connection_too_many_is_closed_and_the_others_are_served() {
+    let log = Log::of_this_thread();
     let config = bounded(Bounds { connections: 2, ..open().bounds });
     let door = Door::new(config, Script::names()).await;
     let mut one = door.client(Http::One).await;
@@ -56,6 +58,9 @@ async fn a_connection_too_many_is_closed_and_the_others_are_served() {
     // A close with bytes unread would come as a reset.
     assert_eq!(soon(third.0.read(&mut [0; 64])).await.unwrap_or(0), 0);
     assert_eq!(one.post(CALL).await.status, StatusCode::OK);
+    let warnings = log.lines("WARN");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("--max-connections"), "{warnings:?}");
     drop(two);
     // Its end may be seen a little later than it is there.
     loop {
@@ -67,6 +72,7 @@ async fn a_connection_too_many_is_closed_and_the_others_are_served() {
             break;
         }
     }
+    assert_eq!(log.lines("WARN").len(), 1, "once a minute");
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use tokio::sync::mpsc;
 
+use crate::log::Log;
 use crate::support::{BOTH, Door, NOW, Script, checking, open, secret};
 
 #[tokio::test]
@@ -194,6 +195,7 @@ async fn a_handler_that_panics_costs_its_own_call_only_and_answers_every_id_of_i
         Outcome::Json(Reply::raw(Bytes::from_static(b"fine")))
     });
     let panics = script.panics();
+    let log = Log::of_this_thread();
     let door = Door::new(open(), script).await;
     let error = |id: &str| {
         format!(
@@ -203,7 +205,7 @@ async fn a_handler_that_panics_costs_its_own_call_only_and_answers_every_id_of_i
     for http in BOTH {
         let mut client = door.client(http).await;
         for (body, wanted) in [
-            (r#"{"id":"x","method":"panic"}"#.to_owned(), error(r#""x""#)),
+            (r#"{"id":"x","method":"panic","params":["secret"]}"#.to_owned(), error(r#""x""#)),
             (r#"{"method":"panic"}"#.to_owned(), String::new()),
             (
                 r#"[{"id":1,"method":"panic"},{"method":"m"},{"id":2,"method":"m"}]"#.to_owned(),
@@ -217,4 +219,8 @@ async fn a_handler_that_panics_costs_its_own_call_only_and_answers_every_id_of_i
         }
     }
     assert_eq!(panics.load(Ordering::SeqCst), 6);
+    let errors = log.lines("ERROR");
+    assert_eq!(errors.len(), 6, "{errors:?}");
+    assert!(errors[0].contains(r#"method="panic""#), "{errors:?}");
+    assert!(errors.iter().all(|line| !line.contains("secret")), "{errors:?}");
 }

@@ -8,7 +8,8 @@ use http::{Request, StatusCode};
 use http_body_util::Full;
 use tokio::io::AsyncReadExt;
 
-use crate::support::{BOTH, Door, Fed, NOW, Script, checking, h2_fed, open, secret, soon};
+use crate::log::Log;
+use crate::support::{BOTH, Door, Fed, Http, NOW, Script, checking, h2_fed, open, secret, soon};
 
 const MOMENT: Duration = Duration::from_millis(1);
 
@@ -31,6 +32,36 @@ async fn auth_02_the_edges_of_the_window_hold_on_the_wire() {
             assert_eq!(door.client(http).await.send(request).await.status, status, "{iat}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_refused_cl_is_a_line_a_minute_for_each_reason_whoever_gets_in_meanwhile() {
+    let log = Log::of_this_thread();
+    let door = Door::new(checking(), Script::names()).await;
+    let post = async |authorization: Option<String>| {
+        let mut request = Request::post("/");
+        if let Some(authorization) = authorization {
+            request = request.header("authorization", authorization);
+        }
+        let request = request.body(Full::from(r#"{"id":1,"method":"m"}"#)).unwrap();
+        door.client(Http::One).await.send(request).await.status
+    };
+    for seconds in 0..5 {
+        assert_eq!(post(Some(bearer(NOW))).await, StatusCode::OK);
+        assert_eq!(post(Some(bearer(NOW - 100 - seconds))).await, StatusCode::UNAUTHORIZED);
+        assert_eq!(post(None).await, StatusCode::UNAUTHORIZED);
+    }
+    let warnings = log.lines("WARN");
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("off by -100 s") && warnings[1].contains("missing bearer token"));
+    assert_eq!(log.lines("INFO").len(), 1, "authenticated again");
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(60)).await;
+    tokio::time::resume();
+    assert_eq!(post(None).await, StatusCode::UNAUTHORIZED);
+    let warnings = log.lines("WARN");
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    assert!(warnings[2].contains("held_back=4"), "{warnings:?}");
 }
 
 #[tokio::test]

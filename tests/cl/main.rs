@@ -4,6 +4,8 @@ mod bounds;
 mod calls;
 mod limits;
 mod lives;
+#[path = "../cases/log.rs"]
+mod log;
 mod passages;
 mod places;
 mod support;
