@@ -231,11 +231,15 @@ async fn ord_03_a_payload_that_is_still_being_uploaded_keeps_its_place() {
     for round in 1..=10 {
         let mut connection = Connection::to(sidecar.address()).await;
         // More than lies in the buffers of both ends, so its beginning has been read.
-        connection.write(&upload).await;
-        let said = call(&sidecar, forkchoice("V3", &[])).await;
-        assert_eq!(said["result"]["payloadStatus"]["status"], "SYNCING");
-        let (_, said) = connection.response().await;
-        assert!(String::from_utf8(said).unwrap().contains(r#""id":7,"result""#));
+        let (most, rest) = upload.split_at(upload.len() / 4 * 3);
+        connection.write(most).await;
+        let uploaded = async {
+            connection.write(rest).await;
+            connection.response().await
+        };
+        let ((_, stored), updated) = tokio::join!(uploaded, call(&sidecar, forkchoice("V3", &[])));
+        assert_eq!(updated["result"]["payloadStatus"]["status"], "SYNCING");
+        assert!(String::from_utf8(stored).unwrap().contains(r#""id":7,"result""#));
         assert_eq!(commands(&el), IN_ORDER.repeat(round), "round {round}");
     }
 }
