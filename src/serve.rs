@@ -39,7 +39,7 @@ pub fn run(config: Config) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format_args!("cannot start: {error}")),
     };
-    runtime.block_on(async {
+    let code = runtime.block_on(async {
         let mut signals = match StopSignals::new() {
             Ok(signals) => signals,
             Err(error) => return fail(&format_args!("cannot wait for signals: {error}")),
@@ -54,7 +54,10 @@ pub fn run(config: Config) -> ExitCode {
             () = sidecar.stop() => ExitCode::SUCCESS,
             () = signals.next() => fail(&"stopped at once by a second signal"),
         }
-    })
+    });
+    // Dropping it would wait for a name that is just being looked up.
+    runtime.shutdown_background();
+    code
 }
 
 impl Sidecar {

@@ -599,6 +599,7 @@ async fn a_command_behind_one_that_is_never_answered_is_an_error_with_its_id_in_
             body: request.to_string().into(),
             caller: Caller::default(),
             received: std::time::Instant::now(),
+            place: None,
         };
         let Outcome::Json(reply) = proxy.call(call).await else { panic!("no JSON") };
         let answer: Value = serde_json::from_slice(&reply.to_bytes()).unwrap();
