@@ -17,7 +17,8 @@ pub struct Bounds {
     /// backlog it would wait for a CL that leaks connections to let one go.
     pub connections: usize,
     /// Calls and passed requests under way, over all connections. A call lasts until its exchange
-    /// with the EL is over, also when the CL is gone.
+    /// with the EL is over, also when the CL is gone. As many again may have a
+    /// [place](super::Handler::Place), so that calls which the EL never answers keep no command out.
     pub calls: usize,
     /// Bytes of the request bodies of all calls that are being read or are under way. One body of
     /// [`Config::body_limit`](super::Config::body_limit) is let in whatever this says.
@@ -58,9 +59,19 @@ const PAGE: usize = 4096;
 pub(super) struct Budget {
     connections: Arc<Semaphore>,
     calls: Arc<Semaphore>,
+    in_line: Arc<Semaphore>,
     pages: Arc<Semaphore>,
     patience: Duration,
     lines: Seldom<Busy>,
+}
+
+/// Which calls one is counted with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Those that have a place in a line, which moves on even if the EL does not answer.
+    InLine,
+    /// All others, which wait for the EL as long as it takes.
+    Free,
 }
 
 /// A share of a bound, given back on drop.
@@ -72,6 +83,7 @@ impl Budget {
         Self {
             connections: semaphore(bounds.connections),
             calls: semaphore(bounds.calls),
+            in_line: semaphore(bounds.calls),
             pages: semaphore(bounds.bodies.max(body_limit).div_ceil(PAGE)),
             patience: bounds.patience,
             lines: Seldom::default(),
@@ -85,8 +97,12 @@ impl Budget {
     }
 
     /// Room for one more call.
-    pub(super) async fn call(&self) -> Result<Share, Busy> {
-        self.wait_for(&self.calls, 1, Busy::Calls).await
+    pub(super) async fn call(&self, kind: Kind) -> Result<Share, Busy> {
+        let calls = match kind {
+            Kind::InLine => &self.in_line,
+            Kind::Free => &self.calls,
+        };
+        self.wait_for(calls, 1, Busy::Calls).await
     }
 
     /// Room for a body of which nothing has come yet.
@@ -168,10 +184,12 @@ mod tests {
         assert_eq!(budget.connection().unwrap_err(), Busy::Connections);
         drop(connection);
         assert!(budget.connection().is_ok());
-        let calls = (budget.call().await.unwrap(), budget.call().await.unwrap());
-        assert_eq!(budget.call().await.unwrap_err(), Busy::Calls);
+        let calls =
+            (budget.call(Kind::Free).await.unwrap(), budget.call(Kind::Free).await.unwrap());
+        assert_eq!(budget.call(Kind::Free).await.unwrap_err(), Busy::Calls);
+        assert!(budget.call(Kind::InLine).await.is_ok());
         drop(calls);
-        assert!(budget.call().await.is_ok());
+        assert!(budget.call(Kind::Free).await.is_ok());
     }
 
     #[tokio::test]
@@ -193,13 +211,13 @@ mod tests {
     async fn a_share_is_waited_for_a_little() {
         let bounds = Bounds { calls: 1, ..Bounds::new(1) };
         let budget = Budget::new(bounds, 1);
-        let held = budget.call().await.unwrap();
-        let (waited, ()) = tokio::join!(budget.call(), async {
+        let held = budget.call(Kind::Free).await.unwrap();
+        let (waited, ()) = tokio::join!(budget.call(Kind::Free), async {
             tokio::time::sleep(bounds.patience / 2).await;
             drop(held);
         });
         let held = waited.unwrap();
-        assert_eq!(budget.call().await.unwrap_err(), Busy::Calls);
+        assert_eq!(budget.call(Kind::Free).await.unwrap_err(), Busy::Calls);
         drop(held);
     }
 }

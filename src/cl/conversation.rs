@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message, Utf8Bytes};
 
 use super::attempt::{attempt, errors};
-use super::bounds::{Budget, Busy, Share};
+use super::bounds::{Budget, Busy, Kind, Share};
 use super::linger::PATIENCE;
 use super::server::{PING_INTERVAL, Phase};
 use super::{Call, Caller, Handler, Outcome};
@@ -189,7 +189,7 @@ impl<H: Handler> Conversation<H> {
     async fn shares(&self, body: &Bytes) -> Result<(Share, Option<Share>), Busy> {
         let mut room = self.budget.body();
         room.hold(body.len()).await?;
-        Ok((self.budget.call().await?, room.into_share()))
+        Ok((self.budget.call(Kind::Free).await?, room.into_share()))
     }
 }
 

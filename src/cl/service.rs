@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use super::attempt::{attempt, errors, pass};
 use super::auth::Gate;
 use super::body::{self, Outgoing, Whole};
-use super::bounds::{Budget, Share};
+use super::bounds::{Budget, Kind, Share};
 use super::claim::Claim;
 use super::conversation::Conversation;
 use super::metered::Metered;
@@ -87,7 +87,8 @@ impl<H: Handler> Service<H> {
             body::read(request.into_body(), body_limit, body_timeout, share, claim)
                 .await
                 .map_err(Refusal::Body)?;
-        let room = match self.budget.call().await {
+        let kind = if place.is_some() { Kind::InLine } else { Kind::Free };
+        let room = match self.budget.call(kind).await {
             Ok(room) => room,
             // The body was read for the id in it.
             Err(busy) => {
@@ -107,7 +108,7 @@ impl<H: Handler> Service<H> {
         let (head, body) = request.into_parts();
         let Config { body_limit, body_timeout, .. } = self.config;
         let (body, fault) = Metered::new(body, body_limit, body_timeout).map_err(Refusal::Body)?;
-        let room = self.budget.call().await.map_err(Refusal::Busy)?;
+        let room = self.budget.call(Kind::Free).await.map_err(Refusal::Busy)?;
         let request = Request::from_parts(head, StreamedBody::new(body));
         let passing = pass(self.handler.clone(), Passage { request, caller });
         let response = self.run(passing, room).await.flatten().ok_or(Refusal::Panicked)?;

@@ -299,6 +299,39 @@ async fn ord_03_a_method_after_its_parameters_is_a_command_when_it_is_whole() {
     assert_eq!(commands(&el).len(), 2);
 }
 
+/// Nothing takes a call back that the EL has, so such calls pile up to the bound.
+#[tokio::test]
+async fn ord_02_calls_that_are_never_answered_keep_no_command_out() {
+    let (tell, mut held) = mpsc::unbounded_channel();
+    let el = Peer::start(peers::el(move |seen: Seen| {
+        let tell = tell.clone();
+        async move {
+            match seen.path.as_str() {
+                "/" => {
+                    tell.send(()).unwrap();
+                    std::future::pending().await
+                }
+                _ => peers::syncing(&seen),
+            }
+        }
+    }))
+    .await;
+    let sidecar = in_front(el.address, |config| {
+        config.cl.bounds.calls = 1;
+        config.cl.bounds.patience = Duration::ZERO;
+    })
+    .await;
+    let _waiting = tokio::spawn(call_at(sidecar.address(), ETH.to_owned()));
+    patiently(held.recv()).await.unwrap();
+    let refused = call(&sidecar, ETH).await;
+    assert!(refused["error"]["message"].as_str().unwrap().contains("--max-calls"), "{refused}");
+    for _ in 0..3 {
+        assert_eq!(call(&sidecar, new_payload()).await["result"]["status"], "SYNCING");
+        let said = call(&sidecar, forkchoice("V3", &[])).await;
+        assert_eq!(said["result"]["payloadStatus"]["status"], "SYNCING");
+    }
+}
+
 #[tokio::test]
 async fn ord_05_forkchoices_of_two_cls_are_neither_merged_nor_dropped() {
     let bearers = Arc::new(Mutex::new(HashSet::new()));
