@@ -5,12 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::conversation::Age;
 use super::seldom::Seldom;
 use super::{Auth, Caller, Clock};
-use crate::jwt::{Claims, Refused, unverified_client_version};
+use crate::jwt::{Claims, Refused, unverified_client_version, unverified_issued_at};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const CLIENT_VERSION: HeaderName = HeaderName::from_static("x-engine-client-version");
+
+const BEARER: &str = "Bearer ";
 
 /// Lets callers in or not.
 #[derive(Debug)]
@@ -89,6 +92,16 @@ impl Gate {
         admitted
     }
 
+    /// How long the caller's token lets the calls of one WebSocket in at the EL. One that is checked
+    /// here does so for good.
+    pub(super) fn age(&self, caller: &Caller) -> Age {
+        let Auth::Forward = self.auth else { return Age::NONE };
+        let bearer = caller.bearer.as_ref().and_then(|bearer| bearer.to_str().ok());
+        let token = bearer.and_then(|bearer| bearer.strip_prefix(BEARER));
+        let issued_at = token.and_then(unverified_issued_at);
+        issued_at.map_or(Age::NONE, |iat| Age::of(iat, (self.clock)()))
+    }
+
     fn check(&self, headers: &HeaderMap) -> Result<Caller, Denied> {
         let token = bearer(headers)?;
         let claimed = match (&self.auth, token) {
@@ -141,7 +154,7 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Denied> {
 
 fn normalised(token: &str) -> Result<HeaderValue, Denied> {
     let mut value =
-        HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| Denied::Malformed)?;
+        HeaderValue::from_str(&format!("{BEARER}{token}")).map_err(|_| Denied::Malformed)?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -266,6 +279,19 @@ mod tests {
             headers.insert(CLIENT_VERSION, HeaderValue::from_static("TK/1"));
             assert_eq!(gate.admit(&headers).unwrap().client_version.unwrap(), "TK/1");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_ages_where_the_el_gets_it_and_by_its_own_word() {
+        let age = |auth, authorization: &str| {
+            let gate = gate(auth);
+            gate.age(&gate.admit(&headers(&[authorization])).unwrap())
+        };
+        let made = |iat| format!("bearer  {}", Secret::new(KEY).mint(iat));
+        assert_eq!(age(Auth::Forward, &made(NOW - 7)), Age::of(NOW as f64 - 7.0, NOW));
+        assert_eq!(age(Auth::Check(Secret::new(KEY)), &made(NOW - 7)), Age::NONE);
+        assert_eq!(age(Auth::Forward, "Bearer not.a.jwt"), Age::NONE);
+        assert_eq!(age(Auth::Forward, "Basic eDp5"), Age::NONE);
     }
 
     #[test]

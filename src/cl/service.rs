@@ -127,9 +127,11 @@ impl<H: Handler> Service<H> {
     ) -> Result<Response<Outgoing>, Refusal> {
         let caller = self.gate.admit(request.headers()).map_err(Refusal::Denied)?;
         let opening = websocket::opening(request.headers())?;
+        let age = self.gate.age(&caller);
         let conversation = Conversation {
             handler: self.handler.clone(),
             caller,
+            age,
             limit: self.config.body_limit,
             silence: self.config.head_timeout,
             budget: Arc::clone(&self.budget),

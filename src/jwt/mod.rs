@@ -13,4 +13,4 @@ mod secret;
 mod token;
 
 pub use secret::{FileError, FileErrorReason, Secret, SecretError};
-pub use token::{Claims, Refused, WINDOW, unverified_client_version};
+pub use token::{Claims, Refused, WINDOW, unverified_client_version, unverified_issued_at};

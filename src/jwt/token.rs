@@ -77,6 +77,13 @@ pub fn unverified_client_version(token: &str) -> Option<String> {
     client_version(claims.clv)
 }
 
+/// Reads when a token nobody has checked claims to have been made, in seconds since the Unix epoch:
+/// any finite number. Good for no more than a guess at how long the EL will take it.
+pub fn unverified_issued_at(token: &str) -> Option<f64> {
+    let claims = jsonwebtoken::dangerous::insecure_decode::<Claimed>(token).ok()?.claims;
+    claims.iat?.as_f64().filter(|iat| iat.is_finite())
+}
+
 /// Claims as they come: any of them may be anything.
 #[derive(Deserialize)]
 struct Claimed {
@@ -241,11 +248,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_unchecked_token_tells_when_it_was_made_if_it_says_so() {
+        let told = |claims: &Value| {
+            unverified_issued_at(&signed(&Header::default(), claims, b"the EL's own"))
+        };
+        assert_eq!(told(&json!({ "iat": NOW, "clv": [] })), Some(NOW as f64));
+        assert_eq!(told(&json!({ "iat": 1.5 })), Some(1.5));
+        for silent in [json!({}), json!({ "iat": null }), json!({ "iat": NOW.to_string() })] {
+            assert_eq!(told(&silent), None, "{silent}");
+        }
+        assert_eq!(unverified_issued_at("not.a.jwt"), None);
+    }
+
     proptest! {
         #[test]
         fn no_text_is_a_token_and_none_panics(text in "\\PC{0,60}(\\.\\PC{0,60}){0,3}") {
             prop_assert!(Secret::new(KEY).verify(&text, NOW).is_err());
-            let _ = unverified_client_version(&text);
+            let _ = (unverified_client_version(&text), unverified_issued_at(&text));
         }
     }
 }

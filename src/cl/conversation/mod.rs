@@ -1,5 +1,9 @@
 //! Calls over a WebSocket: one message is one unit of JSON-RPC, the answers go out as they come.
 
+mod age;
+#[cfg(test)]
+mod tests;
+
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,7 +16,7 @@ use futures_util::{SinkExt, StreamExt};
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
-use tokio::time::{interval_at, timeout};
+use tokio::time::{interval_at, sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
@@ -25,15 +29,23 @@ use super::server::{PING_INTERVAL, Phase};
 use super::{Call, Caller, Handler, Outcome};
 use crate::jsonrpc::Reply;
 
+pub(super) use age::Age;
+
 /// Calls that one WebSocket may have under way. Beyond it nothing more is read, so that TCP slows
 /// the CL down.
-const CALLS_AT_ONCE: usize = 64;
+const CALLS_AT_ONCE: u32 = 64;
+
+/// For how long nothing comes and nothing is under way where a socket can be closed without a call
+/// running into it: what a CL has to say of a block comes in one go.
+const LULL: Duration = Duration::from_secs(1);
 
 /// One open WebSocket.
 pub(super) struct Conversation<H> {
     pub(super) handler: H,
     /// Who opened it; every message is theirs.
     pub(super) caller: Caller,
+    /// When that is to be told anew.
+    pub(super) age: Age,
     /// The longest message, in bytes.
     pub(super) limit: usize,
     /// How long nothing at all may come, not even the answer to a ping.
@@ -58,6 +70,11 @@ enum Ending {
     Gone,
     /// We go, once the calls under way are answered.
     Closing(CloseCode, &'static str),
+}
+
+impl Ending {
+    /// Another socket would bring a token that is new.
+    const AGED: Self = Self::Closing(CloseCode::Away, "the token ages, connect anew");
 }
 
 impl<H: Handler> Conversation<H> {
@@ -106,18 +123,20 @@ impl<H: Handler> Conversation<H> {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let places = Arc::new(Semaphore::new(CALLS_AT_ONCE));
+        let places = Arc::new(Semaphore::new(CALLS_AT_ONCE as usize));
         let stale = Arc::new(Notify::new());
         loop {
+            let Self { age, silence, .. } = self;
+            let lull = async {
+                age.to_be_renewed().await;
+                let _all = places.acquire_many(CALLS_AT_ONCE).await;
+                sleep(LULL).await;
+            };
             let message = tokio::select! {
                 biased;
-                _ = self.phase.wait_for(|phase| *phase != Phase::Open) => {
-                    return Ending::Closing(CloseCode::Away, "stopping");
-                }
-                () = stale.notified() => {
-                    return Ending::Closing(CloseCode::Policy, "the token is refused");
-                }
-                message = timeout(self.silence, stream.next()) => message,
+                ending = self.due(&stale) => return ending,
+                message = timeout(silence, stream.next()) => message,
+                () = lull => return Ending::AGED,
             };
             let body = match message {
                 Ok(Some(Ok(Message::Text(text)))) => Bytes::from(text),
@@ -134,6 +153,19 @@ impl<H: Handler> Conversation<H> {
             // Never closed, so there is a place sooner or later.
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { return Ending::Gone };
             self.begin(body, answers.clone(), Arc::clone(&stale), place).await;
+        }
+    }
+
+    /// Waits until no further call may be begun.
+    async fn due(&mut self, stale: &Notify) -> Ending {
+        let age = self.age;
+        tokio::select! {
+            biased;
+            _ = self.phase.wait_for(|phase| *phase != Phase::Open) => {
+                Ending::Closing(CloseCode::Away, "stopping")
+            }
+            () = stale.notified() => Ending::Closing(CloseCode::Policy, "the token is refused"),
+            () = age.over() => Ending::AGED,
         }
     }
 
