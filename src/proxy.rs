@@ -19,7 +19,7 @@ use crate::{
 };
 use bytes::Bytes;
 use dialects::Dialects;
-use http::Response;
+use http::{Response, request::Parts};
 use outcome::{Relayed, Whom};
 use std::sync::Arc;
 use trip::Trip;
@@ -75,7 +75,13 @@ impl cl::Handler for Proxy {
         }
     }
 
-    async fn pass(&self, passage: cl::Passage) -> Response<StreamedBody> {
+    /// The same for the commands of a CL that speaks REST-SSZ itself.
+    fn in_order(&self, head: &Parts) -> Option<Place> {
+        let order = Order::of_rest(&head.method, head.uri.path());
+        (order == Order::Command).then(|| self.place())
+    }
+
+    async fn pass(&self, passage: cl::Passage<Place>) -> Response<StreamedBody> {
         self.pass_on(passage).await
     }
 }

@@ -32,7 +32,7 @@ pub(super) async fn attempt<H: Handler>(handler: H, call: Call<H::Place>) -> Out
 /// Has the handler pass on a request of REST-SSZ; `None` if it panics.
 pub(super) async fn pass<H: Handler>(
     handler: H,
-    passage: Passage,
+    passage: Passage<H::Place>,
 ) -> Option<Response<StreamedBody>> {
     let passed = AssertUnwindSafe(async { handler.pass(passage).await }).catch_unwind().await;
     if passed.is_err() {

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::time::Instant;
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 
@@ -44,12 +45,16 @@ pub struct Caller {
 
 /// A request of a CL that speaks REST-SSZ itself: any verb, a path under `/engine/`.
 #[derive(Debug)]
-pub struct Passage {
-    /// The request as it came. Its body fails when the CL breaks off, stalls or goes over the
+pub struct Passage<P = ()> {
+    /// The request as it came. Its body is whole if [`Handler::in_order`] gave it a place.
+    /// Otherwise it is still on its way, and fails when the CL breaks off, stalls or goes over the
     /// limit; the CL is then told so, whatever the handler answers.
     pub request: Request<StreamedBody>,
     /// Who asks.
     pub caller: Caller,
+    /// What [`Handler::in_order`] gave, unless the body came too slowly
+    /// ([`Config::place_pause`](super::Config::place_pause)).
+    pub place: Option<P>,
 }
 
 /// How a call ends.
@@ -78,6 +83,13 @@ pub trait Handler: Clone + Send + Sync + 'static {
         None
     }
 
+    /// Looks at the head of a request of the REST-SSZ API and takes a place for it, if it is one that
+    /// must keep its order. Such a request is passed on with its body whole, so that nobody waits in
+    /// the line for bytes of the CL; all others are passed on at once.
+    fn in_order(&self, _head: &Parts) -> Option<Self::Place> {
+        None
+    }
+
     /// Is told that a call, or a request passed on, panicked. The CL has been answered.
     fn panicked(&self) {}
 
@@ -92,7 +104,10 @@ pub trait Handler: Clone + Send + Sync + 'static {
     /// answer, also when the CL hangs up; the answer's body is dropped with the CL's connection.
     ///
     /// A handler of JSON-RPC alone has no such paths: 404.
-    fn pass(&self, _passage: Passage) -> impl Future<Output = Response<StreamedBody>> + Send {
+    fn pass(
+        &self,
+        _passage: Passage<Self::Place>,
+    ) -> impl Future<Output = Response<StreamedBody>> + Send {
         let mut response = Response::new(StreamedBody::default());
         *response.status_mut() = StatusCode::NOT_FOUND;
         std::future::ready(response)

@@ -27,6 +27,15 @@ enum State<P> {
     GivenUp,
 }
 
+impl<P> Claim<P, fn(&[u8]) -> Option<P>> {
+    /// With a place that was taken at the head.
+    pub(super) fn taken(pause: Duration, place: P) -> Self {
+        let mut claim = Self::new(pause, |_: &[u8]| None);
+        claim.hold(place);
+        claim
+    }
+}
+
 impl<P, F: FnMut(&[u8]) -> Option<P>> Claim<P, F> {
     pub(super) const fn new(pause: Duration, begun: F) -> Self {
         Self { begun, pause, state: State::Open }
@@ -37,9 +46,13 @@ impl<P, F: FnMut(&[u8]) -> Option<P>> Claim<P, F> {
         if let State::Open = self.state
             && let Some(place) = (self.begun)(first)
         {
-            let end = Instant::now() + self.pause.saturating_mul(PLACE_PAUSES);
-            self.state = State::Held { place, end };
+            self.hold(place);
         }
+    }
+
+    fn hold(&mut self, place: P) {
+        let end = Instant::now() + self.pause.saturating_mul(PLACE_PAUSES);
+        self.state = State::Held { place, end };
     }
 
     /// Waits for what comes next, with the place or, when that takes too long, without.

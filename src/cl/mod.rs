@@ -16,6 +16,11 @@
 //! | more than the [`Bounds`] take | 200 with `-32603`; 503 under `/engine/`; a connection is closed |
 //! | a handler that panics | 200 with `-32603`; 500 under `/engine/` |
 //!
+//! A call or passage that must keep its order takes its place early: a call at the first bytes of its
+//! body ([`Handler::begun`]), a passage at its head ([`Handler::in_order`]). It has its turn when its
+//! body is there as a whole, and a body that pauses loses the place: neither door lets a CL that
+//! stalls hold up another one's calls.
+//!
 //! Every other answer to a call is 200: a CL takes any other status for a broken EL and sends the
 //! call again.
 
@@ -58,7 +63,7 @@ pub struct Config {
     pub head_timeout: Duration,
     /// How long a body may go without a further byte.
     pub body_timeout: Duration,
-    /// How long a body may pause before it loses the place that was taken for its first bytes, so
+    /// How long a body may pause before it loses the place that was taken for its beginning, so
     /// that a CL that stalls does not hold up another one's calls. A body that takes
     /// [`PLACE_PAUSES`] times as long loses it too, however it comes.
     pub place_pause: Duration,

@@ -5,21 +5,23 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::header::CONTENT_TYPE;
+use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use tokio::sync::{mpsc, watch};
 
 use super::attempt::{attempt, errors, pass};
 use super::auth::Gate;
-use super::body::{self, Outgoing, Whole};
+use super::body::{self, Outgoing, Unread, Whole};
 use super::bounds::{Budget, Kind, Share};
 use super::claim::Claim;
 use super::conversation::Conversation;
 use super::metered::Metered;
 use super::refusal::{JSON, Refusal, TEXT, response};
 use super::server::Phase;
-use super::{Call, Config, Handler, Outcome, Passage, StreamedBody, websocket};
+use super::{Call, Caller, Config, Handler, Outcome, Passage, StreamedBody, websocket};
 use crate::jsonrpc::Reply;
 
 /// Everything the requests of a server share.
@@ -106,11 +108,49 @@ impl<H: Handler> Service<H> {
     async fn pass(&self, request: Request<Incoming>) -> Result<Response<Outgoing>, Refusal> {
         let caller = self.gate.admit(request.headers()).map_err(Refusal::Denied)?;
         let (head, body) = request.into_parts();
+        match self.handler.in_order(&head) {
+            Some(place) => self.pass_in_order(head, body, caller, place).await,
+            None => self.pass_at_once(head, body, caller).await,
+        }
+    }
+
+    /// Reads the body before it is passed on, with a place that is lost like that of a call.
+    async fn pass_in_order(
+        &self,
+        head: Parts,
+        body: Incoming,
+        caller: Caller,
+        place: H::Place,
+    ) -> Result<Response<Outgoing>, Refusal> {
+        let Config { body_limit, body_timeout, place_pause, .. } = self.config;
+        let claim = Claim::taken(place_pause, place);
+        let share = self.budget.body();
+        let Whole { body, place, share } = body::read(body, body_limit, body_timeout, share, claim)
+            .await
+            .map_err(|unread| match unread {
+                Unread::NoRoom(busy) => Refusal::Busy(busy),
+                unread => Refusal::Body(unread),
+            })?;
+        let room = self.budget.call(Kind::InLine).await.map_err(Refusal::Busy)?;
+        let body = StreamedBody::new(Full::new(body).map_err(|never| match never {}));
+        let request = Request::from_parts(head, body);
+        let passing = pass(self.handler.clone(), Passage { request, caller, place });
+        let response = self.run(passing, (room, share)).await.flatten();
+        Ok(response.ok_or(Refusal::Panicked)?.map(Outgoing::Passed))
+    }
+
+    /// Hands the body on as it comes.
+    async fn pass_at_once(
+        &self,
+        head: Parts,
+        body: Incoming,
+        caller: Caller,
+    ) -> Result<Response<Outgoing>, Refusal> {
         let Config { body_limit, body_timeout, .. } = self.config;
         let (body, fault) = Metered::new(body, body_limit, body_timeout).map_err(Refusal::Body)?;
         let room = self.budget.call(Kind::Free).await.map_err(Refusal::Busy)?;
         let request = Request::from_parts(head, StreamedBody::new(body));
-        let passing = pass(self.handler.clone(), Passage { request, caller });
+        let passing = pass(self.handler.clone(), Passage { request, caller, place: None });
         let response = self.run(passing, room).await.flatten().ok_or(Refusal::Panicked)?;
         match fault.get() {
             // Whatever the handler makes of a request that breaks off, this is the reason.

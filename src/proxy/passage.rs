@@ -1,6 +1,6 @@
 //! The way of a request of a CL that speaks REST-SSZ itself.
 
-use super::{Proxy, lane_of};
+use super::{Place, Proxy, lane_of};
 use crate::{
     cl,
     el::{self, Lane, StreamedBody},
@@ -18,14 +18,15 @@ use std::{
 
 impl Proxy {
     /// Passes a request on to the EL and its answer back. One that changes the EL's state stands in
-    /// the same line as the calls that do, from its head to the end of its answer.
-    pub(super) async fn pass_on(&self, passage: cl::Passage) -> Response<StreamedBody> {
-        let cl::Passage { request, caller } = passage;
+    /// the same line as the calls that do, from its head to the end of its answer, but does not have
+    /// its turn before its body is whole.
+    pub(super) async fn pass_on(&self, passage: cl::Passage<Place>) -> Response<StreamedBody> {
+        let cl::Passage { request, caller, place } = passage;
         let caller = self.note(caller);
         let el = &self.0.el;
         let lane = lane_of(Order::of_rest(request.method(), request.uri().path()));
         let turn = match lane {
-            Lane::Command => match el.command_turn().await {
+            Lane::Command => match place.unwrap_or_else(|| self.place()).turn().await {
                 Ok(turn) => Some(turn),
                 Err(error) => return not_passed(&error),
             },

@@ -4,8 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine_ssz_proxy::cl::{Call, Config, FIRST_BYTES, Handler, Outcome, Place as Bound, Server};
-use http::StatusCode;
+use engine_ssz_proxy::cl::{
+    Bounds, Call, Config, FIRST_BYTES, Handler, Outcome, Passage, Place as Bound, Server,
+    StreamedBody,
+};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -44,6 +49,22 @@ impl Handler for Line {
         })
     }
 
+    fn in_order(&self, head: &Parts) -> Option<Taken> {
+        (head.method == Method::PUT).then(|| {
+            self.told.send(Event::Taken).unwrap();
+            Taken(self.told.clone())
+        })
+    }
+
+    async fn pass(&self, passage: Passage<Taken>) -> Response<StreamedBody> {
+        let body = passage.request.into_body().collect().await.unwrap().to_bytes();
+        let text = match passage.place {
+            Some(_) => [&body[..], b" in line"].concat(),
+            None => [&body[..], b" without"].concat(),
+        };
+        Response::new(StreamedBody::new(Full::new(text.into()).map_err(|never| match never {})))
+    }
+
     async fn call(&self, call: Call<Taken>) -> Outcome {
         let text = if call.place.is_some() { "in line" } else { "without" };
         Outcome::Status(StatusCode::OK, text.into())
@@ -59,6 +80,15 @@ struct Queue {
 impl Queue {
     /// A call whose head has been sent.
     async fn begin(config: Config, length: usize) -> Self {
+        Self::begin_with(config, "POST /", length).await
+    }
+
+    /// A passage whose head has been sent, of a kind that is worth a place.
+    async fn begin_passage(config: Config, length: usize) -> Self {
+        Self::begin_with(config, "PUT /engine/v1/x", length).await
+    }
+
+    async fn begin_with(config: Config, asked: &str, length: usize) -> Self {
         let (told, events) = mpsc::unbounded_channel();
         let shown = Arc::default();
         let handler = Line { shown: Arc::clone(&shown), told };
@@ -69,7 +99,7 @@ impl Queue {
         let connection = TcpStream::connect(address).await.unwrap();
         let mut queue = Self { shown, events, connection };
         let head = format!(
-            "POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+            "{asked} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
         );
         queue.write(&head).await;
         queue
@@ -154,4 +184,59 @@ async fn the_place_of_a_cl_that_hangs_up_is_given_up() {
     let Queue { connection, mut events, .. } = queue;
     drop(connection);
     assert_eq!(soon(events.recv()).await, Some(Event::GivenUp));
+}
+
+#[tokio::test]
+async fn a_passage_takes_its_place_at_the_head_and_comes_whole() {
+    let mut queue = Queue::begin_passage(patient(), 5).await;
+    assert_eq!(queue.event().await, Some(Event::Taken));
+    queue.write("wh").await;
+    queue.write("ole").await;
+    assert_eq!(queue.answer().await, "whole in line");
+}
+
+#[tokio::test]
+async fn a_passage_that_pauses_loses_its_place_like_a_call() {
+    let config = Config { place_pause: Duration::from_millis(1), ..open() };
+    let mut queue = Queue::begin_passage(config, 2).await;
+    assert_eq!(queue.event().await, Some(Event::Taken));
+    assert_eq!(queue.event().await, Some(Event::GivenUp));
+    queue.write("ab").await;
+    assert_eq!(queue.answer().await, "ab without");
+}
+
+#[tokio::test]
+async fn the_place_of_a_passage_is_given_up_when_the_cl_hangs_up() {
+    let mut queue = Queue::begin_passage(patient(), 2).await;
+    assert_eq!(queue.event().await, Some(Event::Taken));
+    let Queue { connection, mut events, .. } = queue;
+    drop(connection);
+    assert_eq!(soon(events.recv()).await, Some(Event::GivenUp));
+}
+
+/// Held in memory like that of a call, so counted like it.
+#[tokio::test]
+async fn the_body_of_a_passage_in_line_takes_its_share_of_the_memory() {
+    let bounds = Bounds { bodies: 8192, patience: Duration::ZERO, ..open().bounds };
+    let config = Config { body_limit: 8192, bounds, ..patient() };
+    let mut first = Queue::begin_passage(config, 8192).await;
+    first.write(&"a".repeat(8191)).await;
+    let address = first.connection.peer_addr().unwrap();
+    // Until the first one's bytes have come there is room for these.
+    soon(async {
+        loop {
+            let mut second = TcpStream::connect(address).await.unwrap();
+            let head = "PUT /engine/v1/x HTTP/1.1\r\nhost: x\r\nconnection: close\r\n";
+            let request = format!("{head}content-length: 4097\r\n\r\n{}", "b".repeat(4097));
+            second.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            second.read_to_string(&mut answer).await.unwrap();
+            if answer.starts_with("HTTP/1.1 503 ") && answer.contains("--body-limit") {
+                break;
+            }
+        }
+    })
+    .await;
+    first.write("c").await;
+    assert!(first.answer().await.ends_with("ac in line"));
 }

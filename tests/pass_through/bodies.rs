@@ -17,6 +17,9 @@ use std::{
 };
 use tokio::{io::AsyncWriteExt, net::TcpStream, sync::mpsc};
 
+/// No command, so that nothing of it has to be whole.
+const READ: &str = "/engine/v1/bodies/hash";
+
 /// Each piece has to arrive before the next one is sent, in both directions.
 #[tokio::test]
 async fn bodies_are_handed_on_piece_by_piece() {
@@ -40,7 +43,7 @@ async fn bodies_are_handed_on_piece_by_piece() {
     .await;
     let sidecar = sidecar(settings(el.address)).await;
     let (feeder, body) = fed();
-    let asked = request(&sidecar, Method::POST, "/engine/v1/payloads", body);
+    let asked = request(&sidecar, Method::POST, READ, body);
     let answered =
         tokio::spawn(async move { http_client(Version::HTTP_2).request(asked).await.unwrap() });
     for piece in ["one", "two", "three"] {
@@ -75,19 +78,22 @@ async fn a_body_over_the_limit_is_413_by_its_head_and_by_its_bytes() {
         let sidecar = sidecar(settings).await;
         for version in BOTH {
             let client = http_client(version);
-            let send = async |body| {
-                let asked = request(&sidecar, Method::POST, "/engine/v1/payloads", body);
-                client.request(asked).await.unwrap().status()
-            };
-            assert_eq!(send(whole(vec![0; 1000])).await, 200, "{transport} {version:?}");
-            assert_eq!(send(whole(vec![0; 1001])).await, 413, "{transport} {version:?}");
-            let (feeder, body) = fed();
-            feeder.send(vec![0; 600].into()).unwrap();
-            feeder.send(vec![0; 401].into()).unwrap();
-            assert_eq!(send(body).await, 413, "{transport} {version:?}, streamed");
-            // What it stood in line with goes on, and the EL is not thought to be another.
-            assert_eq!(send(whole("x")).await, 200, "{transport} {version:?}");
-            assert!(sidecar.proxy().el().surface().rest.is_some(), "{transport} {version:?}");
+            for path in ["/engine/v1/payloads", READ] {
+                let send = async |body| {
+                    let asked = request(&sidecar, Method::POST, path, body);
+                    client.request(asked).await.unwrap().status()
+                };
+                let with = format!("{transport} {version:?} {path}");
+                assert_eq!(send(whole(vec![0; 1000])).await, 200, "{with}");
+                assert_eq!(send(whole(vec![0; 1001])).await, 413, "{with}");
+                let (feeder, body) = fed();
+                feeder.send(vec![0; 600].into()).unwrap();
+                feeder.send(vec![0; 401].into()).unwrap();
+                assert_eq!(send(body).await, 413, "{with}, streamed");
+                // What it stood in line with goes on, and the EL is not thought to be another.
+                assert_eq!(send(whole("x")).await, 200, "{with}");
+                assert!(sidecar.proxy().el().surface().rest.is_some(), "{with}");
+            }
         }
         sidecar.stop().await;
     }
@@ -116,13 +122,16 @@ async fn a_cl_that_hangs_up_in_its_body_costs_nobody_else_anything() {
         let mut surface = sidecar.proxy().el().surface_changed();
         surface.mark_unchanged();
         let mut connection = TcpStream::connect(sidecar.address()).await.unwrap();
-        let head = "POST /engine/v1/payloads HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf";
-        connection.write_all(head.as_bytes()).await.unwrap();
+        let half = format!("POST {READ} HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf");
+        connection.write_all(half.as_bytes()).await.unwrap();
         assert_eq!(seen.recv().await.unwrap().unwrap(), "half");
         drop(connection);
         assert_eq!(seen.recv().await.unwrap(), None, "the EL must not take it for whole");
 
-        // The line of commands goes on, and over REST.
+        // Half a command never gets there, and the line of commands goes on, over REST.
+        let mut connection = TcpStream::connect(sidecar.address()).await.unwrap();
+        connection.write_all(half.replace(READ, "/engine/v1/payloads").as_bytes()).await.unwrap();
+        drop(connection);
         let asked = request(&sidecar, Method::POST, "/engine/v1/payloads", whole("next"));
         let answered = http_client(Version::HTTP_11).request(asked).await.unwrap();
         assert_eq!(answered.status(), 200, "{transport}");

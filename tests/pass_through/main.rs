@@ -11,6 +11,7 @@ mod heads;
 mod peers;
 #[path = "../support/mod.rs"]
 mod support;
+mod turns;
 
 use axum::extract::Request;
 use client::Peer;
