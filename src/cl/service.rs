@@ -14,12 +14,12 @@ use tokio::sync::{mpsc, watch};
 
 use super::attempt::{attempt, errors, pass};
 use super::auth::Gate;
-use super::body::{self, Outgoing, Unread, Whole};
+use super::body::{self, Outgoing, Whole};
 use super::bounds::{Budget, Kind, Share};
 use super::claim::Claim;
 use super::conversation::Conversation;
 use super::metered::Metered;
-use super::refusal::{JSON, Refusal, TEXT, response};
+use super::refusal::{JSON, Refusal, Speech, TEXT, response};
 use super::server::Phase;
 use super::{Call, Caller, Config, Handler, Outcome, Passage, StreamedBody, websocket};
 use crate::jsonrpc::Reply;
@@ -65,13 +65,15 @@ impl<H: Handler> Service<H> {
         connection: Arc<Share>,
     ) -> Response<Outgoing> {
         let version = request.version();
-        let answered = match route(&request) {
+        let route = route(&request);
+        let speech = if let Ok(Route::Pass) = route { Speech::Rest } else { Speech::JsonRpc };
+        let answered = match route {
             Ok(Route::Call) => self.call(request).await,
             Ok(Route::Pass) => self.pass(request).await,
             Ok(Route::WebSocket) => self.open(request, connection),
             Err(refusal) => Err(refusal),
         };
-        answered.unwrap_or_else(|refusal| refusal.response(version))
+        answered.unwrap_or_else(|refusal| refusal.response(speech, version))
     }
 
     /// The order matters: nothing of a body is read, and no `100 Continue` sent, before the head
@@ -127,10 +129,7 @@ impl<H: Handler> Service<H> {
         let share = self.budget.body();
         let Whole { body, place, share } = body::read(body, body_limit, body_timeout, share, claim)
             .await
-            .map_err(|unread| match unread {
-                Unread::NoRoom(busy) => Refusal::Busy(busy),
-                unread => Refusal::Body(unread),
-            })?;
+            .map_err(Refusal::Body)?;
         let room = self.budget.call(Kind::InLine).await.map_err(Refusal::Busy)?;
         let body = StreamedBody::new(Full::new(body).map_err(|never| match never {}));
         let request = Request::from_parts(head, body);

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{open, soon};
+use crate::support::{checking, open, soon};
 
 const MOMENT: Duration = Duration::from_millis(1);
 
@@ -28,6 +28,7 @@ impl Handler for Echo {
     }
 
     async fn pass(&self, passage: Passage) -> Response<StreamedBody> {
+        assert_ne!(passage.request.uri().path(), "/engine/v1/panic");
         let read = passage.request.into_body().collect().await;
         let status = if read.is_ok() { StatusCode::OK } else { StatusCode::BAD_GATEWAY };
         let body = read.map(|body| body.to_bytes()).unwrap_or_default();
@@ -54,13 +55,23 @@ async fn said(place: &str, bytes: &str) -> String {
     said
 }
 
+/// The door's own refusals are in the language of the CL that speaks REST-SSZ.
+fn assert_problem(answer: &str, status: u16, kind: &str, detail: &str) {
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+    assert!(head.contains("content-type: application/problem+json\r\n"), "{answer}");
+    let problem: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!(problem["type"], kind, "{answer}");
+    assert!(problem["detail"].as_str().unwrap().contains(detail), "{answer}");
+}
+
 const HEAD: &str = "POST /engine/v1/payloads HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n";
 
 #[tokio::test]
 async fn a_body_that_stalls_on_its_way_through_is_400() {
     let place = served(Config { body_timeout: MOMENT, ..open() }).await;
     let answer = said(&place, &format!("{HEAD}\r\nhalf")).await;
-    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert_problem(&answer, 400, "about:blank", "body timed out");
     assert!(answer.contains("connection: close"), "{answer}");
 }
 
@@ -75,7 +86,7 @@ async fn a_body_that_is_whole_is_the_handlers_alone() {
 async fn no_continue_is_sent_for_a_body_over_the_limit() {
     let place = served(Config { body_limit: 8, ..open() }).await;
     let answer = said(&place, &format!("{HEAD}expect: 100-continue\r\n\r\n")).await;
-    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert_problem(&answer, 413, "/engine-api/errors/request-too-large", "body too large");
 }
 
 #[tokio::test]
@@ -96,6 +107,16 @@ async fn a_request_that_there_is_no_room_for_is_told_so_at_once() {
     let bounds = Bounds { calls: 0, patience: Duration::ZERO, ..open().bounds };
     let place = served(Config { bounds, ..open() }).await;
     let answer = said(&place, &format!("{HEAD}\r\n")).await;
-    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
-    assert!(answer.contains("--max-calls"), "{answer}");
+    assert_problem(&answer, 503, "about:blank", "--max-calls");
+}
+
+#[tokio::test]
+async fn a_token_that_is_refused_and_a_fault_are_problems_too() {
+    let place = served(checking()).await;
+    let answer = said(&place, &format!("{HEAD}\r\n")).await;
+    assert_problem(&answer, 401, "about:blank", "missing bearer token");
+    let place = served(open()).await;
+    let head = "GET /engine/v1/panic HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let answer = said(&place, head).await;
+    assert_problem(&answer, 500, "/engine-api/errors/internal", "internal error");
 }
