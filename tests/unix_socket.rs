@@ -3,6 +3,7 @@
 mod support;
 
 use engine_ssz_proxy::{
+    cl::{Place, Server},
     config::Settings,
     el::Transport,
     mock_el::{Http, MockEl, Surface},
@@ -14,11 +15,16 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use std::{
+    collections::BTreeSet,
     fs,
     net::SocketAddr,
     os::unix::{fs::PermissionsExt, net as blocking},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 use support::mock_config;
 use tempfile::TempDir;
@@ -195,6 +201,51 @@ async fn a_file_of_a_dead_process_is_replaced_and_a_live_one_is_not() {
     assert!(message.contains("unix:///does/not/exist.sock"), "{message}");
     first.stop().await;
     assert!(!path.exists());
+}
+
+/// Both look whether somebody serves the file of the dead process, and neither does yet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_those_that_start_at_once_one_has_the_file_and_the_others_are_told() {
+    const AT_ONCE: usize = 4;
+    for _ in 0..50 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cl.sock");
+        drop(blocking::UnixListener::bind(&path).unwrap());
+        let starts =
+            (0..AT_ONCE).map(|_| tokio::spawn(Server::bind(Place::SocketFile(path.clone()))));
+        let started: Vec<_> = futures_util::future::join_all(starts.collect::<Vec<_>>()).await;
+        let (bound, refused): (Vec<_>, Vec<_>) =
+            started.into_iter().map(Result::unwrap).partition(Result::is_ok);
+        assert_eq!((bound.len(), refused.len()), (1, AT_ONCE - 1), "{refused:?}");
+        blocking::UnixStream::connect(&path).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+        drop(bound);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
+
+#[tokio::test]
+async fn the_file_is_never_seen_with_another_mode() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cl.sock");
+    let over = Arc::new(AtomicBool::new(false));
+    let watch = {
+        let (path, over) = (path.clone(), over.clone());
+        std::thread::spawn(move || {
+            let mut modes = BTreeSet::new();
+            while !over.load(Ordering::Relaxed) {
+                let seen = fs::metadata(&path);
+                modes.extend(seen.map(|seen| seen.permissions().mode() & 0o777));
+            }
+            modes
+        })
+    };
+    for _ in 0..2000 {
+        drop(Server::bind(Place::SocketFile(path.clone())).await.unwrap());
+    }
+    over.store(true, Ordering::Relaxed);
+    let modes = watch.join().unwrap();
+    assert!(modes.is_subset(&BTreeSet::from([0o600])), "{modes:?}");
 }
 
 #[tokio::test]

@@ -38,6 +38,7 @@ mod refusal;
 mod seldom;
 mod server;
 mod service;
+mod socket_file;
 mod websocket;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
