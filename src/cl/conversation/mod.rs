@@ -1,9 +1,11 @@
 //! Calls over a WebSocket: one message is one unit of JSON-RPC, the answers go out as they come.
 
 mod age;
+mod inflow;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
@@ -23,17 +25,22 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message, Utf8Bytes};
 
 use super::attempt::{attempt, errors};
-use super::bounds::{Budget, Busy, Kind, Share};
+use super::bounds::{BodyShare, Budget, Busy, Kind, Share};
 use super::linger::PATIENCE;
 use super::server::{PING_INTERVAL, Phase};
 use super::{Call, Caller, Handler, Outcome};
 use crate::jsonrpc::Reply;
 
+use inflow::{Inflow, Meter};
+
 pub(super) use age::Age;
 
-/// Calls that one WebSocket may have under way. Beyond it nothing more is read, so that TCP slows
-/// the CL down.
+/// Calls that one WebSocket may have under way.
 const CALLS_AT_ONCE: u32 = 64;
+
+/// Messages that may wait for one of those to be answered. As long as there are fewer more is read,
+/// pings among it; then TCP slows the CL down.
+const WAITING: usize = 2;
 
 /// For how long nothing comes and nothing is under way where a socket can be closed without a call
 /// running into it: what a CL has to say of a block comes in one go.
@@ -98,13 +105,14 @@ impl<H: Handler> Conversation<H> {
         let config = WebSocketConfig::default()
             .max_message_size(Some(self.limit))
             .max_frame_size(Some(self.limit));
+        let (stream, meter) = Inflow::new(stream);
         let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
         let (sink, mut stream) = socket.split();
         let (answers, queue) = mpsc::unbounded_channel();
         // Both at once: a CL that writes much before it reads must not bring us to a stop.
         let mut writing = pin!(write(sink, queue));
         let ending = tokio::select! {
-            ending = self.read(&mut stream, answers) => ending,
+            ending = self.read(&mut stream, &meter, answers) => ending,
             _ = &mut writing => Ending::Gone,
         };
         let Ending::Closing(code, reason) = ending else { return };
@@ -118,6 +126,7 @@ impl<H: Handler> Conversation<H> {
     async fn read<S>(
         mut self,
         stream: &mut SplitStream<WebSocketStream<S>>,
+        meter: &Meter,
         answers: mpsc::UnboundedSender<Answer>,
     ) -> Ending
     where
@@ -125,34 +134,52 @@ impl<H: Handler> Conversation<H> {
     {
         let places = Arc::new(Semaphore::new(CALLS_AT_ONCE as usize));
         let stale = Arc::new(Notify::new());
+        let budget = Arc::clone(&self.budget);
+        let mut room = budget.body();
+        let mut waiting = VecDeque::with_capacity(WAITING);
         loop {
-            let Self { age, silence, .. } = self;
-            let lull = async {
-                age.to_be_renewed().await;
-                let _all = places.acquire_many(CALLS_AT_ONCE).await;
-                sleep(LULL).await;
-            };
+            let Self { age, limit, silence, .. } = self;
+            let heard = meter.total();
             let message = tokio::select! {
                 biased;
                 ending = self.due(&stale) => return ending,
-                message = timeout(silence, stream.next()) => message,
-                () = lull => return Ending::AGED,
+                place = Arc::clone(&places).acquire_owned(), if !waiting.is_empty() => {
+                    // They are never closed, and there is one that waits.
+                    if let (Ok(place), Some((body, room))) = (place, waiting.pop_front()) {
+                        self.begin(body, room, answers.clone(), Arc::clone(&stale), place).await;
+                    }
+                    continue;
+                }
+                length = meter.wanted() => {
+                    // What there is no room for cannot be read over to what comes after it.
+                    if room.hold(length.min(limit)).await.is_err() {
+                        return Ending::Closing(CloseCode::Again, "busy (--body-limit)");
+                    }
+                    meter.allow(length);
+                    continue;
+                }
+                message = timeout(silence, stream.next()), if waiting.len() < WAITING => message,
+                () = lull(age, &places, meter) => return Ending::AGED,
             };
-            let body = match message {
-                Ok(Some(Ok(Message::Text(text)))) => Bytes::from(text),
-                Ok(Some(Ok(Message::Binary(bytes)))) => bytes,
-                // A ping has been answered, and so has a close: after it comes the end.
-                Ok(Some(Ok(_))) => continue,
+            let message = match message {
+                Ok(Some(Ok(message))) => message,
                 Ok(Some(Err(error))) => return after(&error),
                 Ok(None) => return Ending::Gone,
+                // A long message is on its way.
+                Err(_) if meter.total() > heard => continue,
                 Err(_) => {
                     tracing::debug!("WebSocket of the CL is silent");
                     return Ending::Gone;
                 }
             };
-            // Never closed, so there is a place sooner or later.
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return Ending::Gone };
-            self.begin(body, answers.clone(), Arc::clone(&stale), place).await;
+            meter.taken(&message);
+            let body = match message {
+                Message::Text(text) => Bytes::from(text),
+                Message::Binary(bytes) => bytes,
+                // A ping has been answered, and so has a close: after it comes the end.
+                _ => continue,
+            };
+            waiting.push_back((body, std::mem::replace(&mut room, budget.body())));
         }
     }
 
@@ -174,11 +201,12 @@ impl<H: Handler> Conversation<H> {
     async fn begin(
         &self,
         body: Bytes,
+        room: BodyShare<'_>,
         answers: mpsc::UnboundedSender<Answer>,
         stale: Arc<Notify>,
         place: OwnedSemaphorePermit,
     ) {
-        let shares = match self.shares(&body).await {
+        let shares = match self.shares(&body, room).await {
             Ok(shares) => shares,
             Err(busy) => {
                 let reply = errors(&body, busy.to_string());
@@ -216,12 +244,28 @@ impl<H: Handler> Conversation<H> {
         let _ = begun.await;
     }
 
-    /// What a call takes of the bounds. A message is there as a whole before it is counted: there is
-    /// one of them at a time.
-    async fn shares(&self, body: &Bytes) -> Result<(Share, Option<Share>), Busy> {
-        let mut room = self.budget.body();
+    /// What a call takes of the bounds. A short message has no room before it is there.
+    async fn shares(
+        &self,
+        body: &Bytes,
+        mut room: BodyShare<'_>,
+    ) -> Result<(Share, Option<Share>), Busy> {
         room.hold(body.len()).await?;
         Ok((self.budget.call(Kind::Free).await?, room.into_share()))
+    }
+}
+
+/// Waits for a moment in which nothing is under way in either direction, once the token is to be
+/// renewed.
+async fn lull(age: Age, calls: &Semaphore, meter: &Meter) {
+    age.to_be_renewed().await;
+    loop {
+        let _all = calls.acquire_many(CALLS_AT_ONCE).await;
+        let heard = meter.total();
+        sleep(LULL).await;
+        if meter.total() == heard {
+            return;
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 use super::*;
-use crate::cl::{Bounds, Config};
+use crate::cl::Bounds;
 use http::HeaderValue;
 use tokio::io::{DuplexStream, duplex};
 use tokio::time::{Instant, advance};
 
 const NOW: u64 = 1_700_000_000;
+const LIMIT: usize = 8 << 20;
+const SILENCE: Duration = Duration::from_secs(120);
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
 
 /// Answers a call when it is let go, or at once.
@@ -22,22 +24,29 @@ impl Handler for Answering {
     }
 }
 
+/// Room for one message of the greatest length.
+fn budget() -> Arc<Budget> {
+    Arc::new(Budget::new(Bounds { bodies: LIMIT, ..Bounds::new(LIMIT) }, LIMIT))
+}
+
 /// The CL's end of a socket, and what the server's end hangs on.
 struct Peer {
     socket: WebSocketStream<DuplexStream>,
     opened: Instant,
-    _phase: watch::Sender<Phase>,
+    phase: watch::Sender<Phase>,
     _all_done: mpsc::Receiver<Infallible>,
 }
 
 impl Peer {
-    /// Over a wire that holds as much as one message.
     async fn new(handler: Answering, age: Age) -> Self {
+        Self::within(budget(), handler, age).await
+    }
+
+    async fn within(budget: Arc<Budget>, handler: Answering, age: Age) -> Self {
         let (ours, theirs) = duplex(64 * 1024);
         let (phase, watched) = watch::channel(Phase::Open);
         let (in_flight, all_done) = mpsc::channel(1);
         let connection = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        let Config { body_limit, head_timeout, .. } = Config::new(crate::cl::Auth::Forward);
         let caller = Caller {
             bearer: Some(HeaderValue::from_static("Bearer x")),
             traceparent: None,
@@ -47,16 +56,16 @@ impl Peer {
             handler,
             caller,
             age,
-            limit: body_limit,
-            silence: head_timeout,
-            budget: Arc::new(Budget::new(Bounds::new(body_limit), body_limit)),
+            limit: LIMIT,
+            silence: SILENCE,
+            budget,
             _connection: Arc::new(connection),
             in_flight,
             phase: watched,
         };
         tokio::spawn(conversation.run(theirs));
         let socket = WebSocketStream::from_raw_socket(ours, Role::Client, None).await;
-        Self { socket, opened: Instant::now(), _phase: phase, _all_done: all_done }
+        Self { socket, opened: Instant::now(), phase, _all_done: all_done }
     }
 
     async fn call(&mut self) {
@@ -70,6 +79,26 @@ impl Peer {
                 Message::Ping(_) => {}
                 message => return message,
             }
+        }
+    }
+
+    /// The code of the goodbye that comes while a message is being sent.
+    async fn meantime(&mut self, message: Message) -> CloseCode {
+        let (mut sink, mut stream) = (&mut self.socket).split();
+        let sending = sink.send(message);
+        let reading = async {
+            loop {
+                match stream.next().await.unwrap().unwrap() {
+                    Message::Close(Some(frame)) => return frame.code,
+                    Message::Ping(_) => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        };
+        tokio::pin!(reading);
+        tokio::select! {
+            code = &mut reading => code,
+            _ = sending => reading.await,
         }
     }
 
@@ -131,5 +160,97 @@ async fn a_socket_whose_token_does_not_age_stays() {
         assert!(waited.is_err(), "{waited:?}");
         peer.call().await;
         peer.answered().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pings_and_their_answers_keep_an_idle_socket() {
+    let mut peer = Peer::new(Answering::default(), Age::NONE).await;
+    let waited = timeout(10 * SILENCE, peer.next()).await;
+    assert!(waited.is_err(), "{waited:?}");
+    peer.call().await;
+    peer.answered().await;
+    // It reads no ping any more.
+    let read = peer.socket.get_mut();
+    sleep(2 * SILENCE).await;
+    assert!(read.write_all(b"x").await.is_err(), "it is still open");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_comes_slowly_is_no_silence() {
+    let mut peer = Peer::new(Answering::default(), Age::NONE).await;
+    // A text of less than 126 bytes, masked with nothing.
+    let length = u8::try_from(CALL.len()).unwrap();
+    let frame = [&[0x81, 0x80 | length, 0, 0, 0, 0], CALL.as_bytes()].concat();
+    for piece in frame.chunks(10) {
+        peer.socket.get_mut().write_all(piece).await.unwrap();
+        sleep(SILENCE - Duration::from_secs(1)).await;
+    }
+    peer.answered().await;
+}
+
+/// Sends more calls than are taken on at once; the last of them waits in the wire.
+async fn full(go: &Arc<Semaphore>) -> Peer {
+    let mut peer = Peer::new(Answering(Some(Arc::clone(go))), Age::NONE).await;
+    for _ in 0..CALLS_AT_ONCE + 1 {
+        peer.call().await;
+    }
+    sleep(Duration::from_secs(1)).await;
+    peer
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_all_calls_under_way_pings_are_answered() {
+    let go = Arc::new(Semaphore::new(0));
+    let mut peer = full(&go).await;
+    peer.socket.send(Message::Ping("there?".into())).await.unwrap();
+    assert_eq!(peer.next().await, Message::Pong("there?".into()));
+    go.add_permits(CALLS_AT_ONCE as usize + 1);
+    for _ in 0..CALLS_AT_ONCE + 1 {
+        peer.answered().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_all_calls_under_way_a_stop_begins_no_further_one() {
+    let go = Arc::new(Semaphore::new(0));
+    let mut peer = full(&go).await;
+    peer.phase.send_replace(Phase::Closing);
+    sleep(Duration::from_secs(1)).await;
+    go.add_permits(CALLS_AT_ONCE as usize + 1);
+    for _ in 0..CALLS_AT_ONCE {
+        peer.answered().await;
+    }
+    assert_eq!(peer.closed().await.0, CloseCode::Away);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_message_has_its_room_before_it_is_read() {
+    let budget = budget();
+    let peer = || Peer::within(Arc::clone(&budget), Answering::default(), Age::NONE);
+    let long = || Message::text(format!("{CALL}{}", " ".repeat(LIMIT - CALL.len())));
+    let mut first = peer().await;
+    first.socket.send(long()).await.unwrap();
+    first.answered().await;
+
+    let mut others = budget.body();
+    others.hold(LIMIT / 2).await.unwrap();
+    let mut second = peer().await;
+    let (ended, _) = tokio::join!(second.meantime(long()), sleep(Duration::from_secs(1)));
+    assert_eq!(ended, CloseCode::Again);
+    drop(others);
+    first.socket.send(long()).await.unwrap();
+    first.answered().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn frames_of_any_size_come_through_whole() {
+    let mut peer = Peer::new(Answering::default(), Age::NONE).await;
+    for length in [1, 125, 126, 65_535, 65_536, 200_000, 1 << 20, LIMIT] {
+        let space = " ".repeat(length.saturating_sub(CALL.len()));
+        peer.socket.send(Message::text(format!("{CALL}{space}"))).await.unwrap();
+        peer.answered().await;
+        peer.socket.send(Message::Ping("between".into())).await.unwrap();
+        assert_eq!(peer.next().await, Message::Pong("between".into()));
     }
 }
