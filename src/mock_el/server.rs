@@ -29,6 +29,8 @@ use tokio::{
 use super::{
     Config,
     chain::Chain,
+    faults::FaultsHandle,
+    fork::Fork,
     rest, rpc,
     seen::{Log, Ticket},
     surface::{Http, Surface},
@@ -61,15 +63,17 @@ pub(super) struct El {
     jwt_secret: Option<JwtSecret>,
     surface: Surface,
     pub(super) log: Log,
+    pub(super) faults: FaultsHandle,
 }
 
 impl El {
-    pub(super) fn new(config: Config) -> Self {
+    pub(super) fn new(config: Config, faults: FaultsHandle) -> Self {
         Self {
             chain: Mutex::new(Chain::new(config.genesis)),
             jwt_secret: config.jwt_secret,
             surface: config.surface,
             log: Log::default(),
+            faults,
         }
     }
 
@@ -122,7 +126,8 @@ impl El {
             Err(Unread::Broken) => return empty(StatusCode::BAD_REQUEST),
         };
         self.log.body(ticket, &body);
-        rest::answer(&self.chain, &route, &parts.headers, &body)
+        let offer = rest::Offer { limits: rest::Limits::default(), newest_fork: Fork::Amsterdam };
+        rest::answer(&self.chain, offer, &route, &parts.headers, &body)
     }
 
     async fn json_rpc(&self, ticket: Ticket, request: Request<Incoming>) -> Answer {

@@ -1,0 +1,22 @@
+//! Faults on demand: what can go wrong at an EL, and when it shall.
+//!
+//! A [`Faults`] script holds two ordered lists of rules, one for requests and one for connections; a
+//! [`FaultsHandle`] shares it between the EL and whoever runs it, who may add rules while it runs.
+//! Of the rules for one request the first that wants it is the one that takes place.
+//!
+//! Every fault tells whether the EL runs the request under it ([`Fault::processes`]), so that an
+//! oracle may know what the chain must look like however the answer got lost.
+
+mod fault;
+mod handle;
+mod rule;
+
+pub use fault::{
+    Accepted, At, Damage, Encoding, Fault, JsonDamage, Kind, LastStream, Media, Memory, Pause,
+    Refusal, ResetReason, Restart, When,
+};
+pub use handle::{FaultsHandle, Injected};
+pub use rule::{
+    ConnectionRule, Dialect, Faults, HttpVersion, Operation, OutOfRange, Probability, Rule, Target,
+    Times,
+};
