@@ -102,16 +102,15 @@ pub enum Encoding {
 pub enum Damage {
     /// Ends one byte before the end of its fixed part.
     TruncatedFixed,
-    /// Ends one byte before its last offset points to, or its last fixed element ends.
+    /// Ends one byte before the last of all its offsets points to.
     TruncatedTail,
-    /// More bytes than its last field can hold: the last offset says more than there is room for, or
-    /// the last field is no multiple of its element.
+    /// One byte more than its last field can hold; none if that field takes any number of bytes.
     ExtraTail,
-    /// The first offset is one too high, so that there is a gap behind the fixed part.
+    /// The outermost first offset is one too high, so that there is a gap behind the fixed part.
     FirstOffset,
     /// Two neighbouring offsets are exchanged.
     OffsetsOutOfOrder,
-    /// The last offset points behind the end.
+    /// The outermost last offset points one byte behind the end.
     OffsetPastEnd,
     /// A boolean is 2.
     BooleanTwo,

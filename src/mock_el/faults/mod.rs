@@ -7,9 +7,11 @@
 //! Every fault tells whether the EL runs the request under it ([`Fault::processes`]), so that an
 //! oracle may know what the chain must look like however the answer got lost.
 
+mod damage;
 mod fault;
 mod handle;
 mod rule;
+mod shape;
 
 pub use fault::{
     Accepted, At, Damage, Encoding, Fault, JsonDamage, Kind, LastStream, Media, Memory, Pause,
@@ -20,3 +22,7 @@ pub use rule::{
     ConnectionRule, Dialect, Faults, HttpVersion, Operation, OutOfRange, Probability, Rule, Target,
     Times,
 };
+
+pub(super) use damage::damaged;
+pub(super) use handle::{Asked, Chosen, Stage};
+pub(super) use shape::Container;

@@ -9,7 +9,7 @@ mod ssz;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use alloy_primitives::B64;
+use alloy_primitives::{B64, B256};
 use alloy_rpc_types_engine::PayloadId;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
@@ -19,6 +19,7 @@ use serde_json::json;
 use super::{
     chain::{Chain, Head},
     error::EngineError,
+    faults::{Container, Operation},
     fork::Fork,
     identity::IDENTITY,
     server::{Answer, empty},
@@ -96,6 +97,20 @@ impl Route {
         })
     }
 
+    /// The operation it is an endpoint of.
+    pub(in crate::mock_el) fn operation(&self) -> Operation {
+        match self {
+            Self::NewPayload => Operation::NewPayload,
+            Self::GetPayload { .. } => Operation::GetPayload,
+            Self::Forkchoice => Operation::ForkchoiceUpdated,
+            Self::BodiesByHash => Operation::BodiesByHash,
+            Self::BodiesByRange { .. } => Operation::BodiesByRange,
+            Self::Blobs(_) => Operation::GetBlobs,
+            Self::Capabilities => Operation::Capabilities,
+            Self::Identity => Operation::Identity,
+        }
+    }
+
     /// Whether the request carries an SSZ body.
     fn takes_ssz(&self) -> bool {
         match self {
@@ -138,6 +153,37 @@ pub(in crate::mock_el) fn answer(
         Ok(Reply::Nothing) => empty(StatusCode::NO_CONTENT),
         Err(problem) => problem.into(),
     }
+}
+
+/// The block a body is about: that of the payload, or the head of the forkchoice state.
+///
+/// Both stand at the same place in every fork: the head comes first, the hash after the 472 bytes of
+/// the payload's other fixed fields.
+pub(in crate::mock_el) fn block_hash(route: &Route, body: &[u8]) -> Option<B256> {
+    let at = match route {
+        Route::NewPayload => {
+            let offset = u32::from_le_bytes(*body.first_chunk()?);
+            usize::try_from(offset).ok()?.checked_add(472)?
+        }
+        Route::Forkchoice => 0,
+        _ => return None,
+    };
+    body.get(at..at.checked_add(32)?).map(B256::from_slice)
+}
+
+/// The container of an endpoint's answer.
+pub(in crate::mock_el) fn container(route: &Route, headers: &HeaderMap) -> Option<Container> {
+    let fork = only(headers, "eth-execution-version").and_then(Fork::named);
+    Some(match route {
+        Route::NewPayload => Container::PayloadStatus,
+        Route::GetPayload { .. } => Container::BuiltPayload(fork?),
+        Route::Forkchoice => Container::ForkchoiceUpdateResponse,
+        Route::BodiesByHash | Route::BodiesByRange { .. } => Container::Bodies(fork?),
+        Route::Blobs(Revision::V1) => Container::BlobsV1,
+        Route::Blobs(Revision::V2 | Revision::V3) => Container::BlobsV2,
+        Route::Blobs(Revision::V4) => Container::BlobsV4,
+        Route::Capabilities | Route::Identity => return None,
+    })
 }
 
 /// The answer on a path or method that is no endpoint.
