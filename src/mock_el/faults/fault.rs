@@ -2,6 +2,8 @@
 
 use std::{fmt, time::Duration};
 
+use serde::Deserialize;
+
 use super::super::{
     fork::Fork,
     rest::Limits,
@@ -9,7 +11,8 @@ use super::super::{
 };
 
 /// Whether a fault strikes before or after the EL has run the request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum When {
     /// The request is never run.
     Before,
@@ -38,7 +41,8 @@ pub enum Pause {
 }
 
 /// The last stream a GOAWAY names (RFC 9113, section 6.8). A peer may send again what is above it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LastStream {
     /// The one before this request's, which is never run and never answered, like all after it.
     Below,
@@ -49,7 +53,8 @@ pub enum LastStream {
 }
 
 /// The error code of a RST_STREAM (RFC 9113, section 7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ResetReason {
     /// `REFUSED_STREAM`: the peer may take it that nothing was run, true or not.
     RefusedStream,
@@ -64,7 +69,8 @@ pub enum ResetReason {
 }
 
 /// A refusal that an EL, or something in front of it, makes of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Refusal {
     /// 401, `text/plain`.
     Unauthorized,
@@ -77,7 +83,8 @@ pub enum Refusal {
 }
 
 /// What an answer's `Content-Type` says, with status 200.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Media {
     /// `application/json` on an honest SSZ body.
     JsonOnSsz,
@@ -88,7 +95,8 @@ pub enum Media {
 }
 
 /// An encoding of an honest body that nobody asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Encoding {
     /// `Content-Encoding: gzip`, and the body truly so.
     Gzip,
@@ -98,7 +106,8 @@ pub enum Encoding {
 
 /// A malformation of an SSZ answer which a strict reader can tell. One that a container has no place
 /// for (a boolean in a `PayloadStatus`) leaves that answer honest, and its rule unspent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Damage {
     /// Ends one byte before the end of its fixed part.
     TruncatedFixed,
@@ -121,7 +130,8 @@ pub enum Damage {
 }
 
 /// A malformation of a JSON-RPC answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum JsonDamage {
     /// No JSON at all, as `application/json`.
     Garbage,
@@ -132,7 +142,8 @@ pub enum JsonDamage {
 }
 
 /// What an EL still knows after a restart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Memory {
     /// Everything, builds too.
     Kept,

@@ -9,6 +9,7 @@
 
 mod damage;
 mod fault;
+mod file;
 mod handle;
 mod rule;
 mod shape;
@@ -17,6 +18,7 @@ pub use fault::{
     Accepted, At, Damage, Encoding, Fault, JsonDamage, Kind, LastStream, Media, Memory, Pause,
     Refusal, ResetReason, Restart, When,
 };
+pub use file::FaultsError;
 pub use handle::{FaultsHandle, Injected};
 pub use rule::{
     ConnectionRule, Dialect, Faults, HttpVersion, Operation, OutOfRange, Probability, Rule, Target,

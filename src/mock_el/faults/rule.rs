@@ -1,11 +1,13 @@
 //! Which request or connection a fault is for.
 
+use serde::Deserialize;
 use thiserror::Error;
 
 use super::{Accepted, Fault};
 
 /// A call of the Engine API, by whichever dialect it comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Operation {
     /// `engine_newPayload*`, `POST payloads`.
     NewPayload,
@@ -37,7 +39,8 @@ pub enum Target {
 }
 
 /// The dialect of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Dialect {
     /// REST-SSZ: paths under `/engine/`.
     Rest,
@@ -46,11 +49,13 @@ pub enum Dialect {
 }
 
 /// The version of HTTP a request comes by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 pub enum HttpVersion {
     /// HTTP/1.1.
+    #[serde(rename = "h1")]
     Http1,
     /// HTTP/2.
+    #[serde(rename = "h2")]
     Http2,
 }
 

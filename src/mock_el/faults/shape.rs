@@ -77,8 +77,7 @@ const PAYLOAD_V4: Shape = Fields(&[
     Bytes(BYTES_PER_TX),
     Fixed(8),
 ]);
-const BUNDLE_V1: Shape =
-    Fields(&[List(&BYTES48, 4096), List(&BYTES48, 4096), List(&BLOB, 4096)]);
+const BUNDLE_V1: Shape = Fields(&[List(&BYTES48, 4096), List(&BYTES48, 4096), List(&BLOB, 4096)]);
 const BUNDLE_V2: Shape =
     Fields(&[List(&BYTES48, 4096), List(&BYTES48, 4096 * 128), List(&BLOB, 4096)]);
 
@@ -94,8 +93,7 @@ static BUILT_AMSTERDAM: Shape = Fields(&[PAYLOAD_V4, VALUE, BUNDLE_V2, REQUESTS,
 
 static BODY_PARIS: Shape = Fields(&[Bool, Fields(&[TXS])]);
 static BODY_SHANGHAI: Shape = Fields(&[Bool, Fields(&[TXS, WITHDRAWALS])]);
-static BODY_AMSTERDAM: Shape =
-    Fields(&[Bool, Fields(&[TXS, WITHDRAWALS, Bytes(BYTES_PER_TX)])]);
+static BODY_AMSTERDAM: Shape = Fields(&[Bool, Fields(&[TXS, WITHDRAWALS, Bytes(BYTES_PER_TX)])]);
 static BODIES_PARIS: Shape = Fields(&[List(&BODY_PARIS, 32)]);
 static BODIES_SHANGHAI: Shape = Fields(&[List(&BODY_SHANGHAI, 32)]);
 static BODIES_AMSTERDAM: Shape = Fields(&[List(&BODY_AMSTERDAM, 32)]);

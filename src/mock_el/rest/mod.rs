@@ -14,6 +14,7 @@ use alloy_rpc_types_engine::PayloadId;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
 use http_body_util::Full;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::{
@@ -27,7 +28,8 @@ use super::{
 use problem::Problem;
 
 /// What the capabilities tell under `limits`, and what is held to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Limits {
     /// Bodies in one request, at most.
     pub bodies: u64,
@@ -222,9 +224,7 @@ fn reply(
             let fork = fork(&chain, offer, headers)?;
             forkchoice(&mut chain, fork, body)
         }
-        Route::BodiesByHash => {
-            bodies_by_hash(&chain, limits, fork(&chain, offer, headers)?, body)
-        }
+        Route::BodiesByHash => bodies_by_hash(&chain, limits, fork(&chain, offer, headers)?, body),
         Route::BodiesByRange { query } => {
             let (from, count) = range(query.as_deref().unwrap_or_default())?;
             within(count, limits.bodies)?;
@@ -309,12 +309,7 @@ fn bodies_by_range(chain: &Chain, fork: Fork, from: u64, count: u64) -> Result<R
     Ok(Reply::Ssz(ssz::bodies(fork, chain.range(from, count))))
 }
 
-fn blobs(
-    chain: &Chain,
-    limits: Limits,
-    revision: Revision,
-    body: &[u8],
-) -> Result<Reply, Problem> {
+fn blobs(chain: &Chain, limits: Limits, revision: Revision, body: &[u8]) -> Result<Reply, Problem> {
     let fixed_part = match revision {
         Revision::V1 | Revision::V2 | Revision::V3 => 4,
         Revision::V4 => 4 + 16,

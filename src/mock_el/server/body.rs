@@ -130,8 +130,7 @@ impl Broken {
             Interruption::Pause(None) => return Poll::Pending,
             Interruption::Pause(Some(pause)) => {
                 let pause = *pause;
-                let sleep =
-                    self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(pause)));
+                let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(pause)));
                 ready!(sleep.as_mut().poll(cx));
             }
             Interruption::End(ending) => {

@@ -1,9 +1,6 @@
 //! One connection: which HTTP it speaks, and how its streams are numbered.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::Version;
 use hyper::{
@@ -43,10 +40,17 @@ pub(super) struct Connection {
     /// 0 for the first one accepted.
     pub(super) number: u64,
     pub(super) hand: Hand,
-    /// Requests so far.
-    requests: AtomicU32,
-    /// The last stream that is served; the one a GOAWAY named.
-    last_stream: AtomicU32,
+    streams: Mutex<Streams>,
+}
+
+/// The HTTP/2 streams of a connection.
+#[derive(Debug)]
+struct Streams {
+    requests: u32,
+    /// The last one that is served: the one a GOAWAY named.
+    last: u32,
+    /// The highest one whose request was run.
+    highest_run: u32,
 }
 
 /// The settings of an HTTP/2 connection that faults may change.
@@ -59,29 +63,59 @@ struct Settings {
 
 impl Connection {
     fn new(number: u64, hand: Hand) -> Self {
-        let (requests, last_stream) = (AtomicU32::new(0), AtomicU32::new(u32::MAX));
-        Self { number, hand, requests, last_stream }
+        let streams = Mutex::new(Streams { requests: 0, last: u32::MAX, highest_run: 0 });
+        Self { number, hand, streams }
     }
 
     /// The stream of the next HTTP/2 request: clients use odd numbers in order, and real ones leave
     /// none out.
-    pub(super) fn next_stream(&self) -> u32 {
-        self.requests.fetch_add(1, Ordering::Relaxed).saturating_mul(2).saturating_add(1)
+    fn next_stream(&self) -> u32 {
+        let mut streams = self.streams();
+        let stream = streams.requests.saturating_mul(2).saturating_add(1);
+        streams.requests = streams.requests.saturating_add(1);
+        stream
     }
 
-    /// Whether a GOAWAY has told the client that this stream is not served.
-    pub(super) fn is_beyond(&self, stream: u32) -> bool {
-        stream > self.last_stream.load(Ordering::SeqCst)
+    /// Whether that stream's request may be run; if so, no GOAWAY will ever deny it.
+    pub(super) fn may_run(&self, stream: u32) -> bool {
+        let mut streams = self.streams();
+        let may = stream <= streams.last;
+        if may {
+            streams.highest_run = streams.highest_run.max(stream);
+        }
+        may
     }
 
-    /// Sends GOAWAY with `NO_ERROR` and serves no later stream.
-    pub(super) fn go_away(&self, last: u32) {
-        self.last_stream.fetch_min(last, Ordering::SeqCst);
+    /// Sends GOAWAY that names the stream before this one, unless that would be a lie: a request as
+    /// late as this one was run. Returns whether it did.
+    pub(super) fn go_away_below(&self, stream: u32) -> bool {
+        let mut streams = self.streams();
+        let may = streams.highest_run < stream;
+        if may {
+            self.leave(&mut streams, stream.saturating_sub(2));
+        }
+        may
+    }
+
+    /// Sends GOAWAY that names this stream, or the highest one that was run.
+    pub(super) fn go_away_at(&self, stream: u32) {
+        let mut streams = self.streams();
+        let last = stream.max(streams.highest_run);
+        self.leave(&mut streams, last);
+    }
+
+    /// Sends GOAWAY with `NO_ERROR`, and runs no request of a later stream from now on.
+    fn leave(&self, streams: &mut Streams, last: u32) {
+        streams.last = streams.last.min(last);
         let mut frame = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         for (byte, value) in frame.iter_mut().skip(9).zip(last.to_be_bytes()) {
             *byte = value;
         }
         self.hand.inject(&frame);
+    }
+
+    fn streams(&self) -> MutexGuard<'_, Streams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -90,11 +124,9 @@ impl Settings {
         let honest =
             Self { stream_window: WINDOW, connection_window: WINDOW, max_streams: Some(200) };
         match fault {
-            Some(Accepted::TinyWindow(bytes)) => Self {
-                stream_window: bytes.max(1),
-                connection_window: DEFAULT_WINDOW,
-                ..honest
-            },
+            Some(Accepted::TinyWindow(bytes)) => {
+                Self { stream_window: bytes.max(1), connection_window: DEFAULT_WINDOW, ..honest }
+            }
             Some(Accepted::MaxStreamsOne) => Self { max_streams: Some(1), ..honest },
             _ => honest,
         }

@@ -41,9 +41,6 @@ impl Exchange {
     pub(super) async fn answer(self, request: Request<Incoming>) -> Outcome {
         let el = &self.el;
         let ticket = el.log.arrived(self.connection.number, &request);
-        if self.stream.is_some_and(|stream| self.connection.is_beyond(stream)) {
-            return std::future::pending().await;
-        }
         if let Err(reason) = el.authorize(request.headers()) {
             return Ok(self.send(ticket, unauthorized(reason)).await);
         }
@@ -63,7 +60,7 @@ impl Exchange {
         let asked = Asked { dialect, http, operation, method, stage: Stage::Whole };
         match el.faults.choose(asked) {
             None => {
-                let answer = el.run(ticket, &call);
+                let answer = self.run(ticket, &call).await;
                 Ok(self.send(ticket, answer).await)
             }
             Some(chosen) => self.faulty(ticket, &call, chosen).await,
@@ -73,33 +70,43 @@ impl Exchange {
     /// Carries a fault out.
     async fn faulty(&self, ticket: Ticket, call: &Call, chosen: Chosen) -> Outcome {
         let el = &self.el;
-        let run = || el.run(ticket, call);
+        let run = || self.run(ticket, call);
         if mangle::is_of_answer(&chosen.fault) {
-            let (head, body) = parts(run()).await;
+            let (head, body) = parts(run().await).await;
             let mangled = mangle::mangled(&chosen.fault, call, &head, &body);
             match mangled {
                 Some(_) => self.count(ticket, &chosen),
                 None => el.faults.unspent(&chosen),
             }
-            let answer = mangled
-                .unwrap_or_else(|| Response::from_parts(head, AnswerBody::whole(body)));
+            let answer =
+                mangled.unwrap_or_else(|| Response::from_parts(head, AnswerBody::whole(body)));
             el.log.answered(ticket, answer.status());
             return Ok(answer);
+        }
+        if let (Fault::GoAway { last: LastStream::Below }, Some(stream)) =
+            (&chosen.fault, self.stream)
+        {
+            if !self.connection.go_away_below(stream) {
+                el.faults.unspent(&chosen);
+                return Ok(self.send(ticket, run().await).await);
+            }
+            self.count(ticket, &chosen);
+            return std::future::pending().await;
         }
         self.count(ticket, &chosen);
         match chosen.fault {
             Fault::Delay { when: When::Before, pause } => {
                 tokio::time::sleep(pause).await;
-                Ok(self.send(ticket, run()).await)
+                Ok(self.send(ticket, run().await).await)
             }
             Fault::Delay { when: When::After, pause } => {
-                let answer = run();
+                let answer = run().await;
                 tokio::time::sleep(pause).await;
                 Ok(self.send(ticket, answer).await)
             }
             Fault::Silence { when } => {
                 if when == When::After {
-                    run();
+                    run().await;
                 }
                 std::future::pending().await
             }
@@ -108,7 +115,7 @@ impl Exchange {
                     Pause::Endless => None,
                     Pause::For(pause) => Some(pause),
                 };
-                self.broken(ticket, run(), after, Interruption::Pause(pause)).await
+                self.broken(ticket, run().await, after, Interruption::Pause(pause)).await
             }
             Fault::Cut { at } => {
                 self.break_off(ticket, call, at, Interruption::End(Ending::Closed)).await
@@ -122,13 +129,13 @@ impl Exchange {
             Fault::GoAway { last } => self.go_away(ticket, call, last).await,
             Fault::Refuse { when, refusal } => {
                 if when == When::After {
-                    run();
+                    run().await;
                 }
                 Ok(self.send(ticket, mangle::refusal(refusal)).await)
             }
             Fault::Restart { when, restart } => {
                 if when == When::After {
-                    run();
+                    run().await;
                 }
                 // The receiver is gone only if the server has ended already.
                 let _ = el.orders.send(Order::Restart(Box::new(restart), None));
@@ -142,13 +149,22 @@ impl Exchange {
             | Fault::EmptyBody
             | Fault::Huge { .. }
             | Fault::Ssz(_)
-            | Fault::Json(_) => Ok(self.send(ticket, run()).await),
+            | Fault::Json(_) => Ok(self.send(ticket, run().await).await),
+        }
+    }
+
+    /// Runs the call, unless a GOAWAY has told the client that it is not: then it has no answer.
+    async fn run(&self, ticket: Ticket, call: &Call) -> Answer {
+        if self.stream.is_none_or(|stream| self.connection.may_run(stream)) {
+            self.el.run(ticket, call)
+        } else {
+            std::future::pending().await
         }
     }
 
     async fn break_off(&self, ticket: Ticket, call: &Call, at: At, how: Interruption) -> Outcome {
         if at != At::Before {
-            let answer = self.el.run(ticket, call);
+            let answer = self.run(ticket, call).await;
             if let At::InBody(after) = at {
                 return self.broken(ticket, answer, after, how).await;
             }
@@ -191,18 +207,16 @@ impl Exchange {
     async fn go_away(&self, ticket: Ticket, call: &Call, last: LastStream) -> Outcome {
         let this = self.stream.unwrap_or_default();
         match last {
-            LastStream::Below => {
-                self.connection.go_away(this.saturating_sub(2));
-                std::future::pending().await
-            }
+            // Carried out already.
+            LastStream::Below => std::future::pending().await,
             LastStream::This => {
-                self.connection.go_away(this);
-                let answer = self.el.run(ticket, call);
+                self.connection.go_away_at(this);
+                let answer = self.run(ticket, call).await;
                 Ok(self.send(ticket, answer).await)
             }
             LastStream::ThisUnanswered => {
-                self.el.run(ticket, call);
-                self.connection.go_away(this);
+                self.run(ticket, call).await;
+                self.connection.go_away_at(this);
                 self.connection.hand.flushed().await;
                 self.interrupt(Interruption::End(Ending::Closed)).await
             }

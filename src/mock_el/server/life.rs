@@ -49,8 +49,7 @@ pub(in crate::mock_el) async fn serve(
     mut orders: mpsc::UnboundedReceiver<Order>,
 ) {
     let connections = JoinSet::new();
-    let mut port =
-        Port { addr, listener: Some(listener), connections, accepted: 0, opening: None };
+    let mut port = Port { addr, listener: Some(listener), connections, accepted: 0, opening: None };
     loop {
         tokio::select! {
             biased;

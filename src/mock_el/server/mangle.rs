@@ -17,7 +17,8 @@ use super::{
 };
 
 /// A server's page for somebody with a browser.
-const PAGE: &[u8] = b"<!DOCTYPE html><html><head><title>200 OK</title></head><body>ok</body></html>\n";
+const PAGE: &[u8] =
+    b"<!DOCTYPE html><html><head><title>200 OK</title></head><body>ok</body></html>\n";
 
 /// Whether the fault is an honest run with another answer.
 pub(super) const fn is_of_answer(fault: &Fault) -> bool {
