@@ -211,6 +211,7 @@ impl Exchange {
             LastStream::Below => std::future::pending().await,
             LastStream::This => {
                 self.connection.go_away_at(this);
+                self.connection.hand.flushed().await;
                 let answer = self.run(ticket, call).await;
                 Ok(self.send(ticket, answer).await)
             }
