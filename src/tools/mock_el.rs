@@ -61,8 +61,10 @@ pub fn run(arguments: Arguments) -> ExitCode {
                 return ExitCode::FAILURE;
             }
         };
+        // Before the line that tells others to begin, and perhaps to end it.
+        let signals = crate::serve::StopSignals::new();
         println!("mock-el: listening on {}, genesis {}", mock.addr(), mock.genesis_hash());
-        if let Ok(mut signals) = crate::serve::StopSignals::new() {
+        if let Ok(mut signals) = signals {
             signals.next().await;
         }
         for (kind, count) in mock.faults().injected().iter() {

@@ -13,6 +13,8 @@ mod file;
 mod handle;
 mod rule;
 mod shape;
+#[cfg(test)]
+mod tests;
 
 pub use fault::{
     Accepted, At, Damage, Encoding, Fault, JsonDamage, Kind, LastStream, Media, Memory, Pause,
