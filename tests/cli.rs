@@ -79,7 +79,7 @@ fn bad_configuration_is_one_line_and_exit_64() {
         (&[url, "--no-such-flag"], "--no-such-flag", "unexpected"),
         (&["mock-el", "--surface", "xml"], "--surface", "xml"),
         (&["mock-el", "--faults", "/does/not/exist"], "faults", "/does/not/exist"),
-        (&["mock-el", "--faults", "Cargo.toml"], "faults", "line 1: unknown field"),
+        (&["mock-el", "--faults", "Cargo.toml"], "faults", "unknown field `bin`"),
         (&["encode", "--fork", "london"], "--fork", "amsterdam"),
     ] {
         let mut command = program(arguments);
