@@ -354,6 +354,52 @@ async fn chances_come_from_the_seed_alone() {
     assert_ne!(stories[0], stories[2]);
 }
 
+/// What an EL has said that it did not run is sent again, once, and the CL does not notice.
+#[tokio::test]
+async fn a_denied_request_is_run_once_and_answered_at_the_first_try() {
+    let refused = ResetReason::RefusedStream;
+    for fault in [
+        Fault::GoAway { last: LastStream::Below },
+        Fault::ResetStream { at: At::Before, reason: refused },
+    ] {
+        let honest = honest().await;
+        let stage = Stage::new(Http::Both, "auto").await;
+        let rules = each(&fault, Dialect::Rest, 1);
+        let struck = rules.len() as u64;
+        rules.into_iter().for_each(|rule| stage.el.faults().add(rule));
+        let story = converse(stage.sidecar.address(), &stage.el.genesis_hash().to_string()).await;
+        for ((method, heard), honest) in story.iter().zip(honest) {
+            assert_eq!(heard, &[Said::Result(honest)], "{fault:?}: {method}");
+        }
+        assert_eq!(stage.el.faults().injected().of(fault.kind()), struck);
+        for operation in OPERATIONS {
+            let log = stage.el.log();
+            let of = log.iter().filter(|seen| seen.operation == Some(operation));
+            let (ran, denied): (Vec<_>, Vec<_>) = of.partition(|seen| seen.processed);
+            let calls = if operation == Operation::ForkchoiceUpdated { 2 } else { 1 };
+            assert_eq!((ran.len(), denied.len()), (calls, 1), "{fault:?}: {operation:?}");
+        }
+    }
+}
+
+/// A build may have begun: it is the CL's to ask again, and nothing is sent behind its back.
+#[tokio::test]
+async fn a_forkchoice_with_attributes_that_may_have_run_is_not_sent_again() {
+    for fault in [Fault::Cut { at: At::After }, Fault::Reset { at: At::InBody(3) }] {
+        let stage = Stage::new(Http::Both, "auto").await;
+        let rule = Rule::on(Operation::ForkchoiceUpdated, fault.clone()).times(1);
+        stage.el.faults().add(rule);
+        let story = converse(stage.sidecar.address(), &stage.el.genesis_hash().to_string()).await;
+        let (_, heard) = &story[0];
+        assert!(matches!(heard[..], [Said::Error(-32603), Said::Result(_)]), "{heard:?}");
+        let log = stage.el.log();
+        let updates =
+            log.iter().filter(|seen| seen.operation == Some(Operation::ForkchoiceUpdated));
+        // The one that was struck, the CL's second try, and the update to the new head.
+        assert_eq!(updates.filter(|seen| seen.processed).count(), 3);
+    }
+}
+
 /// An EL whose REST surface is older than its chain: what it does not offer is JSON-RPC's to answer.
 #[tokio::test]
 #[ignore = "bodies are asked for under the offered forks alone, and come out as null"]

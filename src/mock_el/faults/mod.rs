@@ -11,17 +11,19 @@ mod damage;
 mod fault;
 mod file;
 mod handle;
+mod kind;
 mod rule;
 mod shape;
 #[cfg(test)]
 mod tests;
 
 pub use fault::{
-    Accepted, At, Damage, Encoding, Fault, JsonDamage, Kind, LastStream, Media, Memory, Pause,
-    Refusal, ResetReason, Restart, When,
+    Accepted, At, Damage, Encoding, Fault, JsonDamage, LastStream, Media, Memory, Pause, Refusal,
+    ResetReason, Restart, When,
 };
 pub use file::FaultsError;
 pub use handle::{FaultsHandle, Injected};
+pub use kind::Kind;
 pub use rule::{
     ConnectionRule, Dialect, Faults, HttpVersion, Operation, OutOfRange, Probability, Rule, Target,
     Times,
