@@ -9,10 +9,10 @@ mod trip;
 
 use crate::{
     cl::{self, Outcome},
-    el::{self, El, Lane, Repeat, Resend, StreamedBody},
+    el::{self, El, Lane, Next, Repeat, StreamedBody, Terms},
     engine::{
         self, Bounds, Context, Horizon, Limits, ListedEndpoint, Memory, Method, Offer, Order,
-        RelayReason, Replay, RestEndpoint, Said, Schedule, Step, Verdict,
+        RelayReason, RestEndpoint, Said, Schedule, Step, Verdict,
     },
     jsonrpc::{self, Incoming, Invalid, RawId, Reply, Request},
     telemetry::{Carried, First, OTHER, Tally},
@@ -218,13 +218,13 @@ impl Proxy {
         let offer = offer.filter(|offer| offer.serves(method));
         let context = Context { memory: &self.0.memory, offer: offer.as_ref() };
         let whom = Whom::Single(request.id.as_ref());
-        let repeat = repeat::of_name(method.name());
+        let terms = Terms::from(repeat::of_name(method.name()));
 
         let deviates = |endpoint| self.0.dialects.has(surface.epoch, endpoint);
         if method.rest_endpoint().is_some_and(deviates) {
             let reason = RelayReason::EndpointDeviates;
             self.note_relay(method, &reason);
-            let relayed = self.relay(lane, request.raw.clone(), caller, repeat, trip).await;
+            let relayed = self.relay(lane, request.raw.clone(), caller, terms, trip).await;
             return outcome::of_relayed(relayed, whom, Some(&reason));
         }
         let (mut call, mut step) = engine::Call::begin(method, request.params.as_deref(), context);
@@ -233,7 +233,7 @@ impl Proxy {
                 Step::Answer(answer) => return outcome::of_answer(answer, whom),
                 Step::Relay(reason) => {
                     self.note_relay(method, &reason);
-                    let relayed = self.relay(lane, request.raw.clone(), caller, repeat, trip).await;
+                    let relayed = self.relay(lane, request.raw.clone(), caller, terms, trip).await;
                     if let Some(endpoint) = method.rest_endpoint() {
                         self.judge(surface.epoch, endpoint, &reason, &relayed);
                     }
@@ -241,24 +241,25 @@ impl Proxy {
                 }
                 Step::Send(exchange) => {
                     trip.sent(&exchange, rest.map_or(Carried::JsonRpc, carried_over));
-                    let repeat_rest = repeat::of_replay(exchange.replay);
-                    match el.send(lane, caller, exchange.request, repeat_rest).await {
+                    let terms = Terms::from(repeat::of_replay(exchange.replay, lane));
+                    match el.send(lane, caller, exchange.request, terms).await {
                         Ok(answer) => {
                             trip.received(&answer);
                             Said::Rest(answer)
                         }
-                        Err(error) if may_relay(&error, exchange.replay) => {
+                        Err(error) if error.next() == Next::JsonRpc => {
+                            let terms = terms.after(&error);
                             let reason = RelayReason::Failed(error.to_string().into());
                             self.note_relay(method, &reason);
                             let relayed =
-                                self.relay(lane, request.raw.clone(), caller, repeat, trip).await;
+                                self.relay(lane, request.raw.clone(), caller, terms, trip).await;
                             return outcome::of_relayed(relayed, whom, Some(&reason));
                         }
                         Err(error) => return outcome::of_el_error(&error, whom),
                     }
                 }
                 Step::Consult => {
-                    match self.relay(lane, request.raw.clone(), caller, repeat, trip).await {
+                    match self.relay(lane, request.raw.clone(), caller, terms, trip).await {
                         Ok(Relayed::NoJsonRpc) => Said::NoJsonRpc,
                         Ok(Relayed::Answer(status, body)) => match outcome::result_of(&body) {
                             Some(result) => Said::JsonResult(result),
@@ -278,11 +279,11 @@ impl Proxy {
         lane: Lane,
         body: Bytes,
         caller: &el::Caller,
-        repeat: Repeat,
+        terms: impl Into<Terms>,
         trip: &mut Trip,
     ) -> Result<Relayed, el::ElError> {
         trip.relayed();
-        let answer = self.0.el.relay(lane, caller, body, repeat).await?;
+        let answer = self.0.el.relay(lane, caller, body, terms).await?;
         Ok(Relayed::of(answer))
     }
 
@@ -336,15 +337,6 @@ impl Proxy {
              JSON-RPC until the EL restarts. An update of the EL may help, else tell its \
              developers; --transport json turns REST-SSZ off"
         );
-    }
-}
-
-/// Whether a call may go to JSON-RPC after its exchange failed: always if the EL never got it,
-/// else only if getting it twice does no harm.
-fn may_relay(error: &el::ElError, replay: Replay) -> bool {
-    match error.resend() {
-        Resend::NeverSent => true,
-        Resend::MaybeProcessed => replay == Replay::Harmless,
     }
 }
 

@@ -19,8 +19,9 @@ use super::connection::{
     BoxError, Connection, Connector, ElRequest, H2_PING_INTERVAL, H2_PING_TIMEOUT, H2_WINDOW, Past,
     StreamedBody,
 };
-use super::error::{Failure, Phase, Repeat};
+use super::error::{Failure, Phase, Plan};
 use super::lane::Lane;
+use super::resend::Next;
 use super::surface::Transport;
 
 /// How long an idle HTTP/1.1 connection is kept: longer than a slot, so that one connection serves
@@ -74,28 +75,27 @@ impl Clients {
         }
     }
 
-    /// One exchange over the lane's own connection, read to its end. If it fails on a connection
-    /// that was used before, and may go again, it does so once and over a new one: the next idle
-    /// one may be as dead.
+    /// One exchange over the lane's own connection, read to its end; once more over a new one if
+    /// the rule of resends says so. The next idle one may be as dead as the first.
     pub(super) async fn exchange(
         &self,
         lane: Lane,
         transport: Transport,
         request: ElRequest,
-        repeat: Repeat,
+        plan: Plan,
     ) -> Result<Answer, Failure> {
         let lanes = match transport {
             Transport::H2c => &self.h2c,
             Transport::Http1 => &self.http1,
         };
         match lane {
-            Lane::Command => lanes.command.exchange(request, repeat, self.limit).await,
-            Lane::Build => lanes.build.exchange(request, repeat, self.limit).await,
-            Lane::Relay => lanes.relay.exchange(request, repeat, self.limit).await,
+            Lane::Command => lanes.command.exchange(request, plan, self.limit).await,
+            Lane::Build => lanes.build.exchange(request, plan, self.limit).await,
+            Lane::Relay => lanes.relay.exchange(request, plan, self.limit).await,
             Lane::History => {
                 // The semaphore is never closed, so the permit is always one.
                 let _permit = self.history.acquire().await;
-                lanes.history.exchange(request, repeat, self.limit).await
+                lanes.history.exchange(request, plan, self.limit).await
             }
         }
     }
@@ -204,7 +204,7 @@ impl Pool<Full<Bytes>> {
     async fn exchange(
         &self,
         request: ElRequest,
-        repeat: Repeat,
+        plan: Plan,
         limit: usize,
     ) -> Result<Answer, Failure> {
         let error = match self.client.request(request.clone()).await {
@@ -221,7 +221,8 @@ impl Pool<Full<Bytes>> {
         }
         let was_used = was_used(&error);
         let failure = Failure::exchange(Phase::BeforeAnswer, error.into());
-        if !(was_used && failure.may_repeat(repeat)) {
+        let failure = if was_used { failure.on_reused() } else { failure };
+        if plan.next(&failure) != Next::NewConnection {
             return Err(failure);
         }
         // Too rare to be worth a place in the pool.
@@ -261,7 +262,7 @@ impl Held {
     async fn exchange(
         &self,
         request: ElRequest,
-        repeat: Repeat,
+        plan: Plan,
         limit: usize,
     ) -> Result<Answer, Failure> {
         let mut slot = self.slot.lock().await;
@@ -274,8 +275,13 @@ impl Held {
                     *slot = self.keep(connection, &answer);
                     return Ok(answer);
                 }
-                Err(failure) if failure.may_repeat(repeat) => first = Some(failure),
-                Err(failure) => return Err(failure),
+                Err(failure) => {
+                    let failure = failure.on_reused();
+                    if plan.next(&failure) != Next::NewConnection {
+                        return Err(failure);
+                    }
+                    first = Some(failure);
+                }
             }
         }
         let (answer, connection) = self.opener.exchange(request, limit, first.as_ref()).await?;

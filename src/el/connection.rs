@@ -25,7 +25,7 @@ use tokio::sync::oneshot;
 use tower::Service;
 
 use super::endpoint::Endpoint;
-use super::error::{Failure, Phase, Resend};
+use super::error::{Failure, Phase};
 use super::stream::Stream;
 use super::surface::Transport;
 
@@ -190,11 +190,8 @@ impl Connection {
         };
         sent.map_err(|error| {
             let unsent = error.message().is_some();
-            let mut failure = Failure::exchange(Phase::BeforeAnswer, error.into_error().into());
-            if unsent {
-                failure.resend = Resend::NeverSent;
-            }
-            failure
+            let failure = Failure::exchange(Phase::BeforeAnswer, error.into_error().into());
+            if unsent { failure.never_sent() } else { failure }
         })
     }
 }

@@ -20,9 +20,11 @@ mod keeper;
 mod lane;
 mod probe;
 mod request;
+mod resend;
 mod round;
 mod stream;
 mod surface;
+mod terms;
 mod token;
 mod trouble;
 
@@ -41,14 +43,16 @@ pub use capabilities::{Capabilities, Limits};
 pub use config::{Config, TransportChoice, TransportChoiceError};
 pub use connection::StreamedBody;
 pub use endpoint::{Endpoint, EndpointError, RestBase, RestBaseError};
-pub use error::{ElError, ErrorKind, Phase, Repeat, Resend};
+pub use error::{ElError, ErrorKind, Origin, Phase};
 pub use lane::{CommandTurn, Lane};
+pub use resend::{Earlier, Freshness, Next, Path, Repeat, Resend, Time, Tries, next};
 pub use surface::{JsonRpc, Reach, Rest, Spoken, Surface, Transport};
+pub use terms::Terms;
 pub use token::{Caller, Clock, Tokens};
 
 use client::Clients;
 use connection::{Connector, ElRequest};
-use error::Failure;
+use error::{Failure, Plan};
 use keeper::Keeper;
 use lane::CommandLine;
 use probe::Prober;
@@ -148,7 +152,7 @@ impl El {
     ) -> impl Future<Output = Result<CommandTurn, ElError>> + Send + use<> {
         let turn = self.0.commands.turn(self.0.config.command_wait);
         let el = self.clone();
-        async move { turn.await.map_err(|failure| el.error(failure)) }
+        async move { turn.await.map_err(|failure| el.error(failure, None)) }
     }
 
     /// One REST exchange over the transport REST was found on.
@@ -163,29 +167,29 @@ impl El {
     ///
     /// # What is sent twice
     ///
-    /// A request that fails on a connection on which others were answered before goes once more,
-    /// over a new connection, if the EL provably never got it ([`Resend::NeverSent`]), or if a
-    /// repetition is harmless and the connection or stream ended before the answer began. That
-    /// ends it: a request is sent at most twice, and only once if its connection was new.
+    /// What [`next`] says goes once more, over a new connection. After an error,
+    /// [`ElError::next`] tells whether the call goes to [`El::relay`], then with
+    /// [`Terms::after`] it.
     pub async fn send(
         &self,
         lane: Lane,
         caller: &Caller,
         request: Request<Bytes>,
-        repeat: Repeat,
+        terms: impl Into<Terms>,
     ) -> Result<Answer, ElError> {
+        let plan = terms.into().plan(Path::Rest);
         let surface = self.surface();
         let transport = match &surface.rest {
             Some(rest) => rest.transport,
-            None => return Err(self.error(Failure::no_rest())),
+            None => return Err(self.error(Failure::no_rest(), Some(plan))),
         };
         let token = self.0.tokens.for_call(caller);
         let path = request::relative(&request);
         let uri = self.0.endpoint.rest_uri(&self.0.config.rest_base, path);
         let request = uri
             .map(|uri| request::rest(request, uri, caller, token))
-            .map_err(|error| self.error(Failure::bad_request(&error)))?;
-        self.exchange(lane, transport, request, repeat, &surface).await
+            .map_err(|error| self.error(Failure::bad_request(Origin::Us, &error), Some(plan)))?;
+        self.exchange(lane, transport, request, plan, &surface).await
     }
 
     /// Posts `body` as it is to the EL's JSON-RPC. What is sent twice is as for [`El::send`].
@@ -198,8 +202,9 @@ impl El {
         lane: Lane,
         caller: &Caller,
         body: Bytes,
-        repeat: Repeat,
+        terms: impl Into<Terms>,
     ) -> Result<Answer, ElError> {
+        let plan = terms.into().plan(Path::JsonRpc);
         let surface = self.surface();
         let token = self.0.tokens.for_call(caller);
         let request = self
@@ -207,9 +212,9 @@ impl El {
             .endpoint
             .json_rpc_uri()
             .map(|uri| request::json_rpc(body, uri, caller, token))
-            .map_err(|error| self.error(Failure::bad_request(&error)))?;
+            .map_err(|error| self.error(Failure::bad_request(Origin::Us, &error), Some(plan)))?;
         let transport = surface.relay_transport();
-        let answer = self.exchange(lane, transport, request, repeat, &surface).await?;
+        let answer = self.exchange(lane, transport, request, plan, &surface).await?;
         self.0.learn_json_rpc(answer.status());
         Ok(answer)
     }
@@ -240,9 +245,9 @@ impl El {
             .endpoint
             .passing_uri(request::relative(&request))
             .map(|uri| request::passed(request, uri, token))
-            .map_err(|error| self.error(Failure::bad_request(&error)))?;
+            .map_err(|error| self.error(Failure::bad_request(Origin::Cl, &error), None))?;
         let passed = self.0.clients.pass(lane, transport, request).await;
-        self.noted(lane, transport, passed, &surface).map(request::passed_back)
+        self.noted(lane, transport, passed, None, &surface).map(request::passed_back)
     }
 
     /// Puts what is known of the EL in doubt: REST is withdrawn until it was found again. For
@@ -257,17 +262,17 @@ impl El {
         lane: Lane,
         transport: Transport,
         request: ElRequest,
-        repeat: Repeat,
+        plan: Plan,
         surface: &Surface,
     ) -> Result<Answer, ElError> {
         let bearer = request.headers().get(AUTHORIZATION).cloned();
-        let exchanged = self.0.clients.exchange(lane, transport, request, repeat).await;
+        let exchanged = self.0.clients.exchange(lane, transport, request, plan).await;
         if let Ok(answer) = &exchanged
             && !matches!(answer.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
         {
             self.0.tokens.prove(bearer.as_ref());
         }
-        self.noted(lane, transport, exchanged, surface)
+        self.noted(lane, transport, exchanged, Some(plan), surface)
     }
 
     /// Draws from an exchange what it says about the EL.
@@ -276,6 +281,7 @@ impl El {
         lane: Lane,
         transport: Transport,
         exchanged: Result<T, Failure>,
+        plan: Option<Plan>,
         surface: &Surface,
     ) -> Result<T, ElError> {
         match exchanged {
@@ -287,15 +293,16 @@ impl El {
                 if failure.casts_doubt_on_surface() {
                     self.0.doubt(surface.epoch);
                 }
-                let error = self.error(failure);
-                tracing::debug!(?lane, %transport, %error, "exchange failed");
+                let error = self.error(failure, plan);
+                let origin = error.origin().label();
+                tracing::debug!(?lane, %transport, origin, %error, "exchange failed");
                 Err(error)
             }
         }
     }
 
-    fn error(&self, failure: Failure) -> ElError {
-        ElError::new(&self.0.endpoint, failure)
+    fn error(&self, failure: Failure, plan: Option<Plan>) -> ElError {
+        ElError::new(&self.0.endpoint, failure, plan)
     }
 }
 

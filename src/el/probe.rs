@@ -16,7 +16,7 @@ use super::capabilities::{Capabilities, MAX_DOCUMENT_BYTES};
 use super::client::ends_connection;
 use super::connection::{Connection, Connector, ElRequest};
 use super::endpoint::{Endpoint, RestBase};
-use super::error::{ErrorKind, Failure, Phase};
+use super::error::{ErrorKind, Failure, Origin, Phase};
 use super::surface::{Spoken, Transport};
 
 /// What is asked.
@@ -163,7 +163,7 @@ impl Prober {
             Question::Capabilities => &self.capabilities,
             Question::Spoken => &self.json_rpc,
         };
-        uri.as_ref().map_err(Failure::bad_request)
+        uri.as_ref().map_err(|error| Failure::bad_request(Origin::Us, error))
     }
 }
 
