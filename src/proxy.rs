@@ -21,7 +21,7 @@ use bytes::Bytes;
 use dialects::Dialects;
 use http::Response;
 use outcome::{Relayed, Whom};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use trip::Trip;
 
 pub use place::Place;
@@ -192,8 +192,11 @@ impl Proxy {
             Some(method) => self.carry(method, &request, caller, &mut trip).await,
             None => {
                 let lane = lane_of(Order::of_name(request.method.as_str()));
-                let repeat = repeat::of_name(request.method.as_str());
-                let relayed = self.relay(lane, request.raw, caller, repeat, &mut trip).await;
+                let mut terms = Terms::from(repeat::of_name(request.method.as_str()));
+                if lane == Lane::Command {
+                    terms = terms.within(self.0.el.deadline(COMMAND_TIMEOUT));
+                }
+                let relayed = self.relay(lane, request.raw, caller, terms, &mut trip).await;
                 outcome::of_relayed(relayed, Whom::Single(request.id.as_ref()), None)
             }
         };
@@ -218,7 +221,9 @@ impl Proxy {
         let offer = offer.filter(|offer| offer.serves(method));
         let context = Context { memory: &self.0.memory, offer: offer.as_ref() };
         let whom = Whom::Single(request.id.as_ref());
-        let terms = Terms::from(repeat::of_name(method.name()));
+        // One for all that is sent for the call.
+        let deadline = el.deadline(method.timeout());
+        let terms = Terms::from(repeat::of_name(method.name())).within(deadline);
 
         let deviates = |endpoint| self.0.dialects.has(surface.epoch, endpoint);
         if method.rest_endpoint().is_some_and(deviates) {
@@ -241,7 +246,8 @@ impl Proxy {
                 }
                 Step::Send(exchange) => {
                     trip.sent(&exchange, rest.map_or(Carried::JsonRpc, carried_over));
-                    let terms = Terms::from(repeat::of_replay(exchange.replay, lane));
+                    let repeat = repeat::of_replay(exchange.replay, lane);
+                    let terms = Terms::from(repeat).within(deadline);
                     match el.send(lane, caller, exchange.request, terms).await {
                         Ok(answer) => {
                             trip.received(&answer);
@@ -339,6 +345,10 @@ impl Proxy {
         );
     }
 }
+
+/// What a command has in time that is newer than the table of methods: as much as the longest of
+/// those that are in it.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(8);
 
 fn is_command(item: &Result<Request, Invalid>) -> bool {
     item.as_ref().is_ok_and(|request| Order::of_name(request.method.as_str()) == Order::Command)

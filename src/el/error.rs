@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use super::deadline::Deadline;
 use super::endpoint::Endpoint;
 use super::resend::{Earlier, Freshness, Next, Path, Repeat, Resend, Time, Tries, next};
 
@@ -98,6 +99,13 @@ impl fmt::Display for ElError {
                     "EL {endpoint} has not answered the command before this one for {seconds} s; see its log and restart it if it is stuck"
                 )
             }
+            ErrorKind::TimedOut { limit } => {
+                let seconds = limit.as_secs_f64();
+                write!(
+                    f,
+                    "EL {endpoint} has not answered within {seconds} s and the exchange was cancelled; see its log"
+                )
+            }
             ErrorKind::BadRequest { reason } => {
                 write!(f, "no request to EL {endpoint} can be made of this: {reason}")
             }
@@ -140,6 +148,12 @@ pub enum ErrorKind {
     Busy {
         /// How long this one waited in line.
         waited: Duration,
+    },
+    /// There was no answer by the call's deadline, and the exchange was cancelled. The EL may be at
+    /// it still.
+    TimedOut {
+        /// How long the call had.
+        limit: Duration,
     },
     /// The request has a path or headers that cannot be sent. Nothing was sent.
     BadRequest {
@@ -185,17 +199,21 @@ pub(super) struct Plan {
     pub(super) path: Path,
     pub(super) repeat: Repeat,
     pub(super) earlier: Earlier,
+    pub(super) deadline: Deadline,
 }
 
 impl Plan {
     /// What the rule of resends says after this failure.
     pub(super) fn next(self, failure: &Failure) -> Next {
+        let time = match failure.kind {
+            ErrorKind::TimedOut { .. } => Time::Up,
+            _ => Time::Left,
+        };
         let earlier = match self.earlier {
             Earlier::Some => Earlier::Some,
             Earlier::None => failure.earlier,
         };
-        let tries =
-            Tries { path: self.path, connection: failure.connection, earlier, time: Time::Left };
+        let tries = Tries { path: self.path, connection: failure.connection, earlier, time };
         next(failure.resend, self.repeat, tries)
     }
 }
@@ -259,6 +277,11 @@ impl Failure {
             reach: Extent::Exchange,
             source: None,
         }
+    }
+
+    pub(super) fn timed_out(deadline: Deadline) -> Self {
+        // Whether it was written is not known for sure, and nothing hangs on it.
+        Self::new(ErrorKind::TimedOut { limit: deadline.limit }, Resend::MaybeProcessed)
     }
 
     pub(super) fn too_large(limit: usize) -> Self {

@@ -5,8 +5,8 @@
 //! [`El::surface`] tells it. [`El::send`] is one REST exchange over what was found; [`El::relay`]
 //! posts the CL's own bytes to JSON-RPC, which always may be tried.
 //!
-//! No exchange has a deadline here: the CL decides when to leave (`common.md`, *Timeouts*). The wait
-//! for a turn has one.
+//! Every exchange has a deadline, longer than any CL waits; one that is passed on has none, its CL
+//! decides when to leave.
 
 mod answer;
 mod capabilities;
@@ -14,10 +14,15 @@ mod changes;
 mod client;
 mod config;
 mod connection;
+mod deadline;
+mod dial;
 mod endpoint;
 mod error;
+mod gauge;
+mod held;
 mod keeper;
 mod lane;
+mod pool;
 mod probe;
 mod request;
 mod resend;
@@ -32,6 +37,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
@@ -40,10 +46,13 @@ use tokio::sync::{Mutex, Notify, watch};
 
 pub use answer::Answer;
 pub use capabilities::{Capabilities, Limits};
-pub use config::{Config, TransportChoice, TransportChoiceError};
+pub use config::{Config, LaneSizes, TransportChoice, TransportChoiceError};
 pub use connection::StreamedBody;
+pub use deadline::{Deadline, TimeoutMultiplier, TimeoutMultiplierError};
+pub use dial::Resolver;
 pub use endpoint::{Endpoint, EndpointError, RestBase, RestBaseError};
 pub use error::{ElError, ErrorKind, Origin, Phase};
+pub use gauge::LaneNumbers;
 pub use lane::{CommandTurn, Lane};
 pub use resend::{Earlier, Freshness, Next, Path, Repeat, Resend, Time, Tries, next};
 pub use surface::{JsonRpc, Reach, Rest, Spoken, Surface, Transport};
@@ -53,6 +62,7 @@ pub use token::{Caller, Clock, Tokens};
 use client::Clients;
 use connection::{Connector, ElRequest};
 use error::{Failure, Plan};
+use gauge::Gauges;
 use keeper::Keeper;
 use lane::CommandLine;
 use probe::Prober;
@@ -69,6 +79,7 @@ struct Inner {
     prober: Prober,
     clients: Clients,
     commands: CommandLine,
+    gauges: Gauges,
     surface: watch::Sender<Arc<Surface>>,
     /// Rung when what is known of the EL may not be true any more.
     doubts: Notify,
@@ -79,7 +90,8 @@ impl El {
     /// Makes the door. Opens nothing: the EL need not be there yet.
     pub fn new(config: Config) -> Self {
         let endpoint = config.endpoint.clone();
-        let connector = Connector::new(&endpoint, config.connect_timeout);
+        let connector = Connector::new(&endpoint, config.resolver.clone(), config.connect_timeout);
+        let gauges = Gauges::default();
         Self(Arc::new(Inner {
             tokens: TokenSource::new(config.tokens.clone(), config.clock.clone()),
             prober: Prober::new(
@@ -88,8 +100,9 @@ impl El {
                 &config.rest_base,
                 config.probe_timeout,
             ),
-            clients: Clients::new(&connector, config.answer_limit),
+            clients: Clients::new(&connector, config.lanes, gauges.clone(), config.answer_limit),
             commands: CommandLine::default(),
+            gauges,
             surface: watch::Sender::new(Arc::new(Surface::unknown())),
             doubts: Notify::new(),
             keeping: Mutex::new(()),
@@ -122,6 +135,17 @@ impl El {
         self.0.surface.subscribe()
     }
 
+    /// The numbers of a lane now. Those of the relayed and of the passed are in the lane they went
+    /// in; the sidecar's own questions about the surface are in none.
+    pub fn lane(&self, lane: Lane) -> LaneNumbers {
+        self.0.gauges.of(lane).numbers()
+    }
+
+    /// The numbers of all lanes now.
+    pub fn lanes(&self) -> [(Lane, LaneNumbers); 4] {
+        Lane::ALL.map(|lane| (lane, self.lane(lane)))
+    }
+
     /// Where the EL is.
     pub fn endpoint(&self) -> &Endpoint {
         &self.0.endpoint
@@ -140,19 +164,34 @@ impl El {
         Some(Caller { bearer: Some(bearer), traceparent: None })
     }
 
+    /// The deadline of a call that the specification gives `timeout` and that begins now; longer
+    /// than that, and longer than any CL waits ([`TimeoutMultiplier`]).
+    pub fn deadline(&self, timeout: Duration) -> Deadline {
+        self.0.config.timeout_multiplier.deadline(timeout)
+    }
+
+    fn relay_deadline(&self) -> Deadline {
+        self.0.config.timeout_multiplier.relay_deadline()
+    }
+
     /// Takes the next place in the line of commands, now and not when first polled; resolves when
     /// all earlier turns are over.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Busy`] when that takes longer than [`Config::command_wait`], counted from the
-    /// first poll. The place is given up; the command in flight is left alone.
+    /// [`ErrorKind::Busy`] when that takes longer than [`Config::command_wait`] times
+    /// [`Config::timeout_multiplier`], counted from the first poll. The place is given up; the command in flight is left alone.
     pub fn command_turn(
         &self,
     ) -> impl Future<Output = Result<CommandTurn, ElError>> + Send + use<> {
-        let turn = self.0.commands.turn(self.0.config.command_wait);
+        let config = &self.0.config;
+        let patience = config.timeout_multiplier.stretch(config.command_wait);
+        let turn = self.0.commands.turn(patience);
         let el = self.clone();
-        async move { turn.await.map_err(|failure| el.error(failure, None)) }
+        async move {
+            let _waiting = el.0.gauges.of(Lane::Command).wait();
+            turn.await.map_err(|failure| el.error(failure, None))
+        }
     }
 
     /// One REST exchange over the transport REST was found on.
@@ -177,7 +216,7 @@ impl El {
         request: Request<Bytes>,
         terms: impl Into<Terms>,
     ) -> Result<Answer, ElError> {
-        let plan = terms.into().plan(Path::Rest);
+        let plan = terms.into().plan(Path::Rest, || self.relay_deadline());
         let surface = self.surface();
         let transport = match &surface.rest {
             Some(rest) => rest.transport,
@@ -204,7 +243,7 @@ impl El {
         body: Bytes,
         terms: impl Into<Terms>,
     ) -> Result<Answer, ElError> {
-        let plan = terms.into().plan(Path::JsonRpc);
+        let plan = terms.into().plan(Path::JsonRpc, || self.relay_deadline());
         let surface = self.surface();
         let token = self.0.tokens.for_call(caller);
         let request = self

@@ -1,23 +1,33 @@
 //! On what terms a call goes to the EL.
 
+use super::deadline::Deadline;
 use super::error::{ElError, Plan};
 use super::resend::{Earlier, Path, Repeat, Resend};
 
-/// On what terms a call goes to the EL: what harm a second copy does, and what it has been through.
+/// On what terms a call goes to the EL: what harm a second copy does, what it has been through, and
+/// when it is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     repeat: Repeat,
     earlier: Earlier,
+    deadline: Option<Deadline>,
 }
 
 impl From<Repeat> for Terms {
-    /// Those of a call that was not tried yet.
+    /// Those of a call that was not tried yet, with the deadline of calls that the specification
+    /// gives none.
     fn from(repeat: Repeat) -> Self {
-        Self { repeat, earlier: Earlier::None }
+        Self { repeat, earlier: Earlier::None, deadline: None }
     }
 }
 
 impl Terms {
+    /// The same with a deadline, which holds for all attempts together.
+    #[must_use]
+    pub fn within(self, deadline: Deadline) -> Self {
+        Self { deadline: Some(deadline), ..self }
+    }
+
     /// The terms on which a call goes on after an attempt that failed.
     #[must_use]
     pub fn after(self, failed: &ElError) -> Self {
@@ -27,7 +37,8 @@ impl Terms {
         }
     }
 
-    pub(super) fn plan(self, path: Path) -> Plan {
-        Plan { path, repeat: self.repeat, earlier: self.earlier }
+    pub(super) fn plan(self, path: Path, or_until: impl FnOnce() -> Deadline) -> Plan {
+        let deadline = self.deadline.unwrap_or_else(or_until);
+        Plan { path, repeat: self.repeat, earlier: self.earlier, deadline }
     }
 }

@@ -1,6 +1,7 @@
 //! The Engine API methods that the sidecar gives a meaning of its own.
 
 use crate::wire::Fork;
+use std::time::Duration;
 
 /// Version suffix of a method name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -203,6 +204,21 @@ impl Method {
         Self::ALL.iter().find(|(_, method)| *method == self).map_or("", |(name, _)| name)
     }
 
+    /// How long the specification has a CL wait for the answer at least (engine-api JSON-RPC texts,
+    /// "Request" of each method).
+    pub const fn timeout(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::NewPayload(Version::V5 | Version::V6) => 6,
+            Self::NewPayload(_) | Self::ForkchoiceUpdated(_) => 8,
+            Self::BodiesByHash(_) | Self::BodiesByRange(_) => 10,
+            Self::GetPayload(_)
+            | Self::Blobs(_)
+            | Self::InclusionList
+            | Self::ClientVersion
+            | Self::ExchangeCapabilities => 1,
+        })
+    }
+
     /// The endpoint that an EL must list for the method to be carried over REST (refactor.md,
     /// "Capabilities & identification").
     pub const fn endpoint(self) -> ListedEndpoint {
@@ -265,8 +281,24 @@ impl Method {
 
 #[cfg(test)]
 mod tests {
-    use super::Order;
+    use super::{Order, Version};
     use http::Method;
+
+    #[test]
+    fn every_method_has_the_timeout_of_its_text() {
+        use super::Method as Engine;
+        for (name, method) in Engine::ALL {
+            let seconds = match name.trim_start_matches("engine_") {
+                "newPayloadV5" | "newPayloadV6" => 6,
+                name if name.starts_with("newPayload") => 8,
+                name if name.starts_with("forkchoiceUpdated") => 8,
+                name if name.starts_with("getPayloadBodies") => 10,
+                _ => 1,
+            };
+            assert_eq!(method.timeout().as_secs(), seconds, "{name}");
+        }
+        assert_eq!(Engine::GetPayload(Version::V6).timeout().as_secs(), 1);
+    }
 
     #[test]
     fn rest_requests_have_the_order_of_their_methods() {

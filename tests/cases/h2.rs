@@ -17,6 +17,7 @@ use http::Version;
 use serde_json::{Value, json};
 use ssz::Encode;
 use std::{
+    num::NonZeroUsize,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -67,7 +68,11 @@ async fn h2_01_streams_above_the_goaways_last_are_sent_again_elsewhere_and_the_o
         }
     })
     .await;
-    let sidecar = in_front(el.address, |_| {}).await;
+    let sidecar = in_front(el.address, |config| {
+        // All three over the old connection.
+        config.el.lanes.build_connections = NonZeroUsize::MIN;
+    })
+    .await;
     assert!(call(&sidecar, get_blobs()).await["error"].is_null());
     let three = [(); 3].map(|()| tokio::spawn(call_at(sidecar.address(), get_blobs())));
     let mut by_rest = 0;
