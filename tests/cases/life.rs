@@ -11,7 +11,7 @@ use crate::{
         settings, sidecar,
     },
 };
-use engine_ssz_proxy::serve::Sidecar;
+use engine_ssz_proxy::{el::Resolver, serve::Sidecar};
 use http::StatusCode;
 use serde_json::{Value, json};
 use std::{
@@ -225,6 +225,59 @@ async fn life_04_an_el_that_dies_is_an_error_at_once_and_its_builds_die_with_it(
         .filter_map(|seen| seen.header("eth-execution-version").map(str::to_owned))
         .collect();
     assert_eq!(forks, ["shanghai"], "nothing is remembered of the build");
+}
+
+/// An EL that has moved: the sidecar knows it by name.
+#[tokio::test]
+async fn life_03_an_el_back_at_another_address_and_with_another_surface_is_found_anew() {
+    let full = || {
+        peers::el(|seen: Seen| async move {
+            match seen.path.as_str() {
+                "/engine/v1/forkchoice" => peers::ssz(building()),
+                "/" => peers::by_json_rpc(&seen),
+                _ => peers::problem(404, "unknown-payload"),
+            }
+        })
+    };
+    let first = Peer::start(full()).await;
+    let address = Arc::new(std::sync::Mutex::new(first.address));
+    let known = address.clone();
+    let sidecar = in_front(first.address, |config| {
+        config.el.endpoint = "http://el.test:8551".parse().unwrap();
+        config.el.resolver = Resolver::from_fn(move |_, _| Ok(vec![*known.lock().unwrap()]));
+    })
+    .await;
+    until_rest(&sidecar).await;
+    let mut attributes = crate::scene::attributes(1);
+    let members = attributes.as_object_mut().unwrap();
+    members.remove("withdrawals");
+    members.remove("parentBeaconBlockRoot");
+    let said = call(&sidecar, forkchoice("V2", &[attributes])).await;
+    assert_eq!(said["result"]["payloadId"], "0x0707070707070707", "{said}");
+
+    // Another address, and no REST.
+    first.stop().await;
+    until(&sidecar, |surface| surface.rest.is_none()).await;
+    let second = Peer::start(|seen: Seen| async move { json_alone(&seen) }).await;
+    *address.lock().unwrap() = second.address;
+    let said = call(&sidecar, new_payload()).await;
+    assert_eq!(said["result"], "by JSON-RPC", "the first call after it is back");
+    until(&sidecar, |surface| surface.why.contains("404")).await;
+    assert_eq!(second.seen_on(PAYLOADS).len(), 0);
+
+    // A third, with REST: it is found, and nothing of the first one's builds is known.
+    second.stop().await;
+    let third = Peer::start(full()).await;
+    *address.lock().unwrap() = third.address;
+    assert_eq!(call(&sidecar, ETH).await["result"], "by JSON-RPC");
+    let el = sidecar.proxy().el();
+    el.doubt(el.surface().epoch);
+    until_rest(&sidecar).await;
+    let said = call(&sidecar, get_payload("V2", "0x0707070707070707")).await;
+    assert_eq!(said["error"]["code"], -38001, "{said}");
+    let asked = third.seen_on("/engine/v1/payloads/0x0707070707070707");
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].header("eth-execution-version"), Some("shanghai"));
 }
 
 #[tokio::test]
