@@ -15,12 +15,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::answer::Answer;
 use super::config::LaneSizes;
 use super::connection::{BoxError, Connector, ElRequest, StreamedBody};
-use super::error::{Failure, Plan};
+use super::error::Failure;
 use super::gauge::{Flight, Gauges};
 use super::held::Held;
 use super::lane::Lane;
 use super::pool::Pool;
 use super::surface::Transport;
+use super::terms::Plan;
 
 /// Every lane's connections, over either transport. No lane uses another's.
 pub(super) struct Clients {

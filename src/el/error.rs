@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::deadline::Deadline;
 use super::endpoint::Endpoint;
-use super::resend::{Earlier, Freshness, Next, Path, Repeat, Resend, Time, Tries, next};
+use super::resend::{Earlier, Freshness, Next, Resend, Time};
+use super::terms::Plan;
 
 /// An exchange that gave no answer fit for use.
 ///
@@ -193,41 +194,16 @@ impl Origin {
     }
 }
 
-/// What is settled about a request before it is sent.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
-    pub(super) path: Path,
-    pub(super) repeat: Repeat,
-    pub(super) earlier: Earlier,
-    pub(super) deadline: Deadline,
-}
-
-impl Plan {
-    /// What the rule of resends says after this failure.
-    pub(super) fn next(self, failure: &Failure) -> Next {
-        let time = match failure.kind {
-            ErrorKind::TimedOut { .. } => Time::Up,
-            _ => Time::Left,
-        };
-        let earlier = match self.earlier {
-            Earlier::Some => Earlier::Some,
-            Earlier::None => failure.earlier,
-        };
-        let tries = Tries { path: self.path, connection: failure.connection, earlier, time };
-        next(failure.resend, self.repeat, tries)
-    }
-}
-
 /// An [`ElError`] before it knows its endpoint.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) kind: ErrorKind,
     origin: Origin,
     /// Of the last copy.
-    resend: Resend,
+    pub(super) resend: Resend,
     /// Of the last copy.
-    connection: Freshness,
-    earlier: Earlier,
+    pub(super) connection: Freshness,
+    pub(super) earlier: Earlier,
     reach: Extent,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
@@ -322,6 +298,14 @@ impl Failure {
             },
             source: Some(source),
             ..Self::new(kind, resend)
+        }
+    }
+
+    /// Whether there is time for another attempt.
+    pub(super) fn time(&self) -> Time {
+        match self.kind {
+            ErrorKind::TimedOut { .. } => Time::Up,
+            _ => Time::Left,
         }
     }
 

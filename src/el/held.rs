@@ -8,9 +8,10 @@ use tokio::time::Instant;
 
 use super::answer::{self, Answer};
 use super::connection::{Connection, Connector, ElRequest};
-use super::error::{Failure, Plan};
+use super::error::Failure;
 use super::resend::Next;
 use super::surface::Transport;
+use super::terms::Plan;
 
 /// How long an idle HTTP/1.1 connection is kept: longer than a slot, so that one connection serves
 /// slot after slot, and shorter than any EL keeps its end (geth and Nethermind two minutes, some

@@ -61,11 +61,12 @@ pub use token::{Caller, Clock, Tokens};
 
 use client::Clients;
 use connection::{Connector, ElRequest};
-use error::{Failure, Plan};
+use error::Failure;
 use gauge::Gauges;
 use keeper::Keeper;
 use lane::CommandLine;
 use probe::Prober;
+use terms::Plan;
 use token::TokenSource;
 
 /// One EL. Cheap to clone; clones share everything.

@@ -16,10 +16,11 @@ use super::answer::{self, Answer};
 use super::connection::{
     BoxError, Connector, ElRequest, H2_PING_INTERVAL, H2_PING_TIMEOUT, H2_WINDOW, Past,
 };
-use super::error::{Failure, Phase, Plan};
+use super::error::{Failure, Phase};
 use super::held::{HTTP1_IDLE, Opener};
 use super::resend::Next;
 use super::surface::Transport;
+use super::terms::Plan;
 
 /// As many connections as it takes over HTTP/1.1, a set number over h2c.
 pub(super) struct Pool<B> {

@@ -1,8 +1,8 @@
 //! On what terms a call goes to the EL.
 
 use super::deadline::Deadline;
-use super::error::{ElError, Plan};
-use super::resend::{Earlier, Path, Repeat, Resend};
+use super::error::{ElError, Failure};
+use super::resend::{Earlier, Next, Path, Repeat, Resend, Tries, next};
 
 /// On what terms a call goes to the EL: what harm a second copy does, what it has been through, and
 /// when it is over.
@@ -40,5 +40,30 @@ impl Terms {
     pub(super) fn plan(self, path: Path, or_until: impl FnOnce() -> Deadline) -> Plan {
         let deadline = self.deadline.unwrap_or_else(or_until);
         Plan { path, repeat: self.repeat, earlier: self.earlier, deadline }
+    }
+}
+
+/// What is settled about a request before it is sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) path: Path,
+    pub(super) repeat: Repeat,
+    pub(super) earlier: Earlier,
+    pub(super) deadline: Deadline,
+}
+
+impl Plan {
+    /// What the rule of resends says after this failure.
+    pub(super) fn next(self, failure: &Failure) -> Next {
+        let tries = Tries {
+            path: self.path,
+            connection: failure.connection,
+            earlier: match self.earlier {
+                Earlier::Some => Earlier::Some,
+                Earlier::None => failure.earlier,
+            },
+            time: failure.time(),
+        };
+        next(failure.resend, self.repeat, tries)
     }
 }
