@@ -218,21 +218,20 @@ impl Proxy {
         let surface = el.surface();
         let rest = surface.rest.as_ref();
         let offer = rest.map(|rest| offer_of(rest, self.0.memory.horizon()));
-        let offer = offer.filter(|offer| offer.serves(method));
+        let deviates = |endpoint| self.0.dialects.has(surface.epoch, endpoint);
+        let deviates = method.rest_endpoint().is_some_and(deviates);
+        let offer = offer.filter(|offer| offer.serves(method) && !deviates);
         let context = Context { memory: &self.0.memory, offer: offer.as_ref() };
         let whom = Whom::Single(request.id.as_ref());
         // One for all that is sent for the call.
         let deadline = el.deadline(method.timeout());
         let terms = Terms::from(repeat::of_name(method.name())).within(deadline);
 
-        let deviates = |endpoint| self.0.dialects.has(surface.epoch, endpoint);
-        if method.rest_endpoint().is_some_and(deviates) {
-            let reason = RelayReason::EndpointDeviates;
-            self.note_relay(method, &reason);
-            let relayed = self.relay(lane, request.raw.clone(), caller, terms, trip).await;
-            return outcome::of_relayed(relayed, whom, Some(&reason));
-        }
+        // Begun all the same: the call may say where the chain is.
         let (mut call, mut step) = engine::Call::begin(method, request.params.as_deref(), context);
+        if deviates {
+            step = Step::Relay(RelayReason::EndpointDeviates);
+        }
         loop {
             let said = match step {
                 Step::Answer(answer) => return outcome::of_answer(answer, whom),
@@ -264,14 +263,17 @@ impl Proxy {
                         Err(error) => return outcome::of_el_error(&error, whom),
                     }
                 }
-                Step::Consult => {
+                Step::Consult(reason) => {
+                    if let Some(reason) = &reason {
+                        self.note_relay(method, reason);
+                    }
                     match self.relay(lane, request.raw.clone(), caller, terms, trip).await {
                         Ok(Relayed::NoJsonRpc) => Said::NoJsonRpc,
                         Ok(Relayed::Answer(status, body)) => match outcome::result_of(&body) {
                             Some(result) => Said::JsonResult(result),
                             None => return outcome::of_json_rpc(status, body, whom),
                         },
-                        other => return outcome::of_relayed(other, whom, None),
+                        other => return outcome::of_relayed(other, whom, reason.as_ref()),
                     }
                 }
             };

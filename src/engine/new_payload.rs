@@ -5,7 +5,7 @@ use super::{
     exchange::{Endpoint, INVALID, VALID, bad_answer, check_size, ssz_body},
     header_fork::{self, Certainty, HeaderFork},
     method::{Method, RestEndpoint, Version},
-    params::{params, shapes, timestamp},
+    params::{note_time, params, shapes, timestamp},
     payload_status,
     versioned_hashes::{self, Comparison},
 };
@@ -47,11 +47,9 @@ impl NewPayload {
         let params = params(raw)?;
         let (payload, expected_hashes, envelope) = split(version, &params)?;
         let timestamp = timestamp(payload)?;
-        let header = header_fork::of_timestamp(
-            shapes(Method::NewPayload(version), payload)?,
-            timestamp,
-            context,
-        )?;
+        let shapes = shapes(Method::NewPayload(version), payload)?;
+        note_time(timestamp, shapes, context);
+        let header = header_fork::of_timestamp(shapes, timestamp, context)?;
         let body = Bytes::from(wire::to_ssz(
             schema::EXECUTION_PAYLOAD_ENVELOPE,
             header.fork,

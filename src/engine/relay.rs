@@ -33,6 +33,9 @@ pub enum RelayReason {
     /// The EL does not offer the containers of the call's fork.
     #[error("the EL does not offer the fork of the call over REST-SSZ")]
     ForkNotOffered,
+    /// Bodies are missing that may be of a fork which the EL does not offer over REST.
+    #[error("a body may be of a fork that the EL does not offer over REST-SSZ")]
+    EraNotOffered,
     /// Method version and timestamp belong to different forks: -38005 is the EL's to say.
     #[error("timestamp {timestamp} does not belong to a fork of this method version")]
     ForkDisagrees {
@@ -143,6 +146,7 @@ impl RelayReason {
             Self::NotTranscodable(_) => "not_transcodable",
             Self::ParamCount { .. } | Self::NoParams => "params",
             Self::ForkNotOffered => "fork_not_offered",
+            Self::EraNotOffered => "era_not_offered",
             Self::ForkDisagrees { .. } => "fork_disagrees",
             Self::Count(_) | Self::EmptyRange { .. } => "count",
             Self::EndedWithOsaka => "ended_with_osaka",
