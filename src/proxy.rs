@@ -219,7 +219,9 @@ impl Proxy {
         let rest = surface.rest.as_ref();
         let offer = rest.map(|rest| offer_of(rest, self.0.memory.horizon()));
         let deviates = |endpoint| self.0.dialects.has(surface.epoch, endpoint);
-        let deviates = method.rest_endpoint().is_some_and(deviates);
+        // With JSON-RPC gone, REST is all there is.
+        let has_json_rpc = surface.json_rpc != el::JsonRpc::Absent;
+        let deviates = has_json_rpc && method.rest_endpoint().is_some_and(deviates);
         let offer = offer.filter(|offer| offer.serves(method) && !deviates);
         let context = Context { memory: &self.0.memory, offer: offer.as_ref() };
         let whom = Whom::Single(request.id.as_ref());
@@ -238,8 +240,10 @@ impl Proxy {
                 Step::Relay(reason) => {
                     self.note_relay(method, &reason);
                     let relayed = self.relay(lane, request.raw.clone(), caller, terms, trip).await;
-                    if let Some(endpoint) = method.rest_endpoint() {
-                        self.judge(surface.epoch, endpoint, &reason, &relayed);
+                    if let (Some(endpoint), Ok(Relayed::Answer(_, body))) =
+                        (method.rest_endpoint(), &relayed)
+                    {
+                        self.judge(surface.epoch, endpoint, &reason, body);
                     }
                     return outcome::of_relayed(relayed, whom, Some(&reason));
                 }
@@ -314,22 +318,16 @@ impl Proxy {
     }
 
     /// Turns an endpoint to JSON-RPC, for as long as the EL is the one it is, if its answer and
-    /// JSON-RPC's to the same call prove that it deviates.
-    fn judge(
-        &self,
-        epoch: u64,
-        endpoint: RestEndpoint,
-        reason: &RelayReason,
-        relayed: &Result<Relayed, el::ElError>,
-    ) {
+    /// JSON-RPC's to the same call prove that it deviates. Without an answer of JSON-RPC
+    /// there is nothing to turn to.
+    fn judge(&self, epoch: u64, endpoint: RestEndpoint, reason: &RelayReason, json_rpc: &Bytes) {
         let verdict = reason.verdict();
-        let json_result = match relayed {
-            Ok(Relayed::Answer(_, body)) if verdict == Verdict::DeviatesIfJsonRpcHas => {
-                outcome::result_of(body)
-            }
+        let json_result = match verdict {
+            Verdict::DeviatesIfJsonRpcHas => outcome::result_of(json_rpc),
             _ => None,
         };
         if !verdict.is_proof(json_result.as_deref())
+            || jsonrpc::answer_of(json_rpc).is_none()
             || self.0.dialects.note(epoch, endpoint) == First::No
         {
             return;
