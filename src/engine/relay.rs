@@ -42,6 +42,9 @@ pub enum RelayReason {
         /// Seconds.
         timestamp: u64,
     },
+    /// An inclusion list for a block of a given parent, which REST has no place for.
+    #[error("an inclusion list on top of a given block cannot be asked for over REST")]
+    ListOfParent,
     /// Nothing, or more, is asked for than is split here.
     #[error("{0} entries are asked for")]
     Count(usize),
@@ -144,7 +147,7 @@ impl RelayReason {
             Self::NotTranslated => "not_translated",
             Self::NoRest => "no_rest",
             Self::NotTranscodable(_) => "not_transcodable",
-            Self::ParamCount { .. } | Self::NoParams => "params",
+            Self::ParamCount { .. } | Self::NoParams | Self::ListOfParent => "params",
             Self::ForkNotOffered => "fork_not_offered",
             Self::EraNotOffered => "era_not_offered",
             Self::ForkDisagrees { .. } => "fork_disagrees",
@@ -196,6 +199,7 @@ impl RelayReason {
             Self::NotTranscodable(_)
             | Self::ParamCount { .. }
             | Self::NoParams
+            | Self::ListOfParent
             | Self::EmptyRange { .. } => Code::INVALID_PARAMS,
             Self::ForkNotOffered
             | Self::ForkDisagrees { .. }

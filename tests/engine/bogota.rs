@@ -351,15 +351,16 @@ fn an_inclusion_list_is_printed_as_an_array() {
 }
 
 #[test]
-fn a_parent_hash_of_an_older_draft_is_tolerated_and_nothing_else() {
+fn a_list_on_top_of_a_given_block_is_the_json_rpcs_and_one_on_top_of_the_head_is_carried() {
     let request = |params: Value| json!({"method": "engine_getInclusionListV1", "params": params});
     let hash = json!(B256::repeat_byte(1));
-    for params in [json!([]), json!([hash])] {
+    for params in [json!([]), json!([null])] {
         assert_eq!(bogota().sent(&request(params)).1.request.uri(), "/inclusion-list");
     }
     bogota().sent(&json!({"method": "engine_getInclusionListV1"}));
-    for params in [json!(["0x01"]), json!([null]), json!([hash, hash]), json!({})] {
-        bogota().relayed(&request(params));
+    for params in [json!([hash]), json!(["0x01"]), json!([null, hash]), json!({})] {
+        let reason = bogota().relayed(&request(params.clone()));
+        assert_eq!(reason.without_json_rpc().code.0, -32602, "{params}: {reason}");
     }
 }
 
