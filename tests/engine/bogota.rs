@@ -173,12 +173,11 @@ fn whether_the_list_was_satisfied_reaches_the_cl() {
 #[test]
 fn the_status_of_an_older_fork_is_printed_as_the_newer_one() {
     let request = new_payload();
-    let own = block_hash(&request);
     let scene = bogota();
     let (mut call, _) = scene.sent(&request);
-    let said = scene.hear(&mut call, ok(status(PayloadStatusKind::Valid, Some(own), None)));
+    let said = scene.hear(&mut call, ok(status(PayloadStatusKind::Syncing, None, None)));
     let wanted = json!({
-        "status": "VALID", "latestValidHash": own, "validationError": null,
+        "status": "SYNCING", "latestValidHash": null, "validationError": null,
         "inclusionListSatisfied": null
     });
     assert_eq!(result(said), wanted);
@@ -189,6 +188,21 @@ fn the_status_of_an_older_fork_is_printed_as_the_newer_one() {
     assert_eq!(said["payloadId"], "0x0505050505050505");
     assert_eq!(said["payloadStatus"]["inclusionListSatisfied"], Value::Null);
     assert!(said["payloadStatus"].as_object().unwrap().contains_key("inclusionListSatisfied"));
+}
+
+#[test]
+fn a_valid_payload_that_does_not_say_whether_its_list_was_satisfied_is_asked_over_json_rpc() {
+    let request = new_payload();
+    let own = Some(block_hash(&request));
+    for said in [
+        ok(status(PayloadStatusKind::Valid, own, None)),
+        raw(status_with_list(PayloadStatusKind::Valid, own, None)),
+    ] {
+        let scene = bogota();
+        let (mut call, _) = scene.sent(&request);
+        let reason = relay(scene.hear(&mut call, said));
+        assert!(reason.to_string().contains("satisfied"), "{reason}");
+    }
 }
 
 #[test]
