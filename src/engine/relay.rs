@@ -95,6 +95,9 @@ pub enum RelayReason {
     /// the fork that decides (a forkchoice is applied before its attributes are looked at).
     #[error("the EL calls the fork of the call unsupported over REST")]
     UnsupportedFork,
+    /// The EL does not know, or know any more, the build over REST.
+    #[error("the EL does not know the payload over REST-SSZ")]
+    UnknownPayload,
     /// The EL called a block invalid under a fork header that was a guess.
     #[error("INVALID without a valid ancestor under the guessed fork {0}")]
     InvalidUnderGuess(Fork),
@@ -163,6 +166,7 @@ impl RelayReason {
             Self::EndpointDeviates => "endpoint_deviates",
             Self::RestRefused(_) => "rest_refused",
             Self::UnsupportedFork => "unsupported_fork",
+            Self::UnknownPayload => "unknown_payload",
             Self::InvalidUnderGuess(_) => "invalid_under_guess",
         }
     }
@@ -208,6 +212,7 @@ impl RelayReason {
             Self::TooLarge { .. }
             | Self::Count(1..)
             | Self::RestRefused(StatusCode::PAYLOAD_TOO_LARGE) => Code::TOO_LARGE,
+            Self::UnknownPayload => Code::UNKNOWN_PAYLOAD,
             Self::NotTranslated => Code::METHOD_NOT_FOUND,
             _ => Code::INTERNAL,
         };
