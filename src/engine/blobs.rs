@@ -32,7 +32,7 @@ impl Blobs {
         context: Context<'_>,
     ) -> Result<(Self, Exchange), RelayReason> {
         context.offer.ok_or(RelayReason::NoRest)?;
-        let is_over = context.memory.newest_block_fork() >= Some(Fork::Osaka);
+        let is_over = context.memory.newest_fork() >= Some(Fork::Osaka);
         if version == Version::V1 && is_over {
             return Err(RelayReason::EndedWithOsaka);
         }

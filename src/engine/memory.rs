@@ -131,9 +131,12 @@ impl Memory {
         self.lock().payload_ids.get(&payload_id)
     }
 
-    /// Notes the fork of a block that the EL called VALID.
+    /// Notes the fork of a block that the EL called VALID. That the chain has reached the fork
+    /// outlives the EL process.
     pub fn note_block(&self, block_hash: [u8; 32], fork: Fork) {
-        self.lock().blocks.insert(block_hash, fork);
+        let mut inner = self.lock();
+        inner.blocks.insert(block_hash, fork);
+        inner.newest_fork = inner.newest_fork.max(Some(fork));
     }
 
     /// The fork of a block that the EL called VALID not long ago.
@@ -141,9 +144,14 @@ impl Memory {
         self.lock().blocks.get(&block_hash)
     }
 
-    /// The fork of the block that the EL called VALID last.
-    pub fn newest_block_fork(&self) -> Option<Fork> {
-        self.lock().blocks.newest()
+    /// The newest fork that the chain is known to have reached: by a block that the EL called VALID,
+    /// by a method that the CL called, or by the time of what it spoke of.
+    pub fn newest_fork(&self) -> Option<Fork> {
+        let (time, newest) = {
+            let inner = self.lock();
+            (inner.newest_time, inner.newest_fork)
+        };
+        newest.max(time.map(|time| *self.forks_at(time).start()))
     }
 
     /// Notes that the EL serves a body only under its block's own fork.
@@ -209,10 +217,6 @@ impl<K: PartialEq, V: Copy> Recent<K, V> {
             self.0.pop_front();
         }
         self.0.push_back((key, value));
-    }
-
-    fn newest(&self) -> Option<V> {
-        self.0.back().map(|(_, value)| *value)
     }
 
     fn get(&self, key: &K) -> Option<V> {

@@ -227,6 +227,29 @@ fn fork_10_v1_ends_with_osaka_which_is_json_rpcs_to_say() {
     let reason = scene.relayed(&get_blobs("V1", 1));
     assert_eq!(reason.without_json_rpc().code.0, -38005);
     scene.sent(&get_blobs("V2", 1));
+    // An older block, or another process of the EL, does not turn the chain back.
+    scene.memory.note_block([3; 32], Fork::Prague);
+    scene.relayed(&get_blobs("V1", 1));
+    scene.memory.forget_process();
+    scene.relayed(&get_blobs("V1", 1));
+}
+
+#[test]
+fn fork_10_v1_has_ended_once_the_cl_speaks_of_a_time_or_with_a_method_after_osakas_begin() {
+    let ended = |scene: &Scene, spoken: &Value| {
+        scene.begin(spoken);
+        matches!(scene.begin(&get_blobs("V1", 1)).1, Step::Relay(RelayReason::EndedWithOsaka))
+    };
+    // Whether the EL has REST for them or not.
+    for offer in [Some(Offer::of_forks(&Fork::SPECIFIED)), Some(Offer::of_forks(&[Fork::Prague]))] {
+        let scheduled = || Scene { offer: offer.clone(), ..Scene::scheduled() };
+        assert!(!ended(&scheduled(), &golden("09-prague", "newPayload")));
+        assert!(ended(&scheduled(), &golden("12-osaka", "newPayload")));
+        assert!(ended(&scheduled(), &build("12-osaka").0));
+        let unscheduled = || Scene { offer: offer.clone(), ..Scene::new() };
+        assert!(!ended(&unscheduled(), &golden("12-osaka", "newPayload")), "it may be of Prague");
+        assert!(ended(&unscheduled(), &golden("15-amsterdam", "newPayload")));
+    }
 }
 
 #[test]
