@@ -119,10 +119,10 @@ impl RestEndpoint {
 /// How calls of a method may run beside each other (common.md, "Message ordering").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// newPayload, forkchoiceUpdated and the inclusion list on top of them: one at a time, in order
-    /// of arrival.
+    /// newPayload and forkchoiceUpdated: one at a time, in order of arrival.
     Command,
-    /// Reads of what is built or pooled, which a proposer waits for: beside everything else.
+    /// Reads of what is built or pooled, which a proposer or a member of the inclusion list's
+    /// committee waits for: beside everything else.
     Build,
     /// Bulk reads of old blocks: few at a time.
     History,
@@ -132,12 +132,12 @@ pub enum Order {
 
 impl Order {
     /// How calls of a method may run beside each other, whether it is translated or not: a newer
-    /// version, a witness variant or the inclusion list is as much a command as what is.
+    /// version or a witness variant is as much a command as what is.
     pub fn of_name(name: &str) -> Self {
-        const COMMANDS: [&str; 3] =
-            ["engine_newPayload", "engine_forkchoiceUpdated", "engine_getInclusionList"];
+        const COMMANDS: [&str; 2] = ["engine_newPayload", "engine_forkchoiceUpdated"];
         match Method::from_name(name) {
             _ if COMMANDS.iter().any(|command| name.starts_with(command)) => Self::Command,
+            _ if name.starts_with("engine_getInclusionList") => Self::Build,
             Some(Method::GetPayload(_) | Method::Blobs(_)) => Self::Build,
             Some(Method::BodiesByHash(_) | Method::BodiesByRange(_)) => Self::History,
             _ => Self::Free,
@@ -150,7 +150,7 @@ impl Order {
         let has = |wanted: &str| path.split('/').any(|segment| segment == wanted);
         if has("bodies") {
             Self::History
-        } else if has("blobs") {
+        } else if has("blobs") || has("inclusion-list") || has("inclusion_list") {
             Self::Build
         } else if has("payloads") || has("forkchoice") {
             if *verb == http::Method::POST { Self::Command } else { Self::Build }
@@ -309,6 +309,8 @@ mod tests {
             (Method::POST, "/engine/v1/forkchoice", Order::Command),
             (Method::GET, "/engine/v1/payloads/0x0000000000000001", Order::Build),
             (Method::POST, "/engine/v1/blobs/v4", Order::Build),
+            (Method::GET, "/engine/v1/inclusion-list", Order::Build),
+            (Method::GET, "/engine/v1/inclusion_list", Order::Build),
             (Method::POST, "/engine/v1/bodies/hash", Order::History),
             (Method::GET, "/engine/v1/bodies", Order::History),
             (Method::POST, "/engine/v1/payloads/bodies/by-hash", Order::History),

@@ -420,9 +420,12 @@ fn a_list_that_is_none_is_asked_over_json_rpc() {
 }
 
 #[test]
-fn inclusion_lists_keep_their_place_among_the_commands() {
-    for name in ["engine_newPayloadV6", "engine_forkchoiceUpdatedV5", "engine_getInclusionListV1"] {
+fn an_inclusion_list_is_a_read_that_no_command_holds_up() {
+    for name in ["engine_newPayloadV6", "engine_forkchoiceUpdatedV5"] {
         assert_eq!(Order::of_name(name), Order::Command, "{name}");
+    }
+    for name in ["engine_getInclusionListV1", "engine_getInclusionListV2"] {
+        assert_eq!(Order::of_name(name), Order::Build, "{name}");
     }
 }
 
