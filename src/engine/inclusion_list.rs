@@ -80,6 +80,10 @@ impl InclusionList {
         answer: &Response<Bytes>,
         context: Context<'_>,
     ) -> Result<Step, RelayReason> {
+        if answer.status() == StatusCode::NO_CONTENT {
+            // No list now says nothing of the next one.
+            return Err(RelayReason::RestRefused(answer.status()));
+        }
         if let Some(ssz) = ssz_body(answer)? {
             let result = wire::to_json(schema::INCLUSION_LIST_RESPONSE, self.fork, ssz)?;
             context.memory.note_inclusion_list_path(self.path);

@@ -165,6 +165,10 @@ fn blob_03_a_proof_count_other_than_128_is_a_bad_answer() {
 
 /// Cells whose bytes are their place in the list; those given are missing.
 fn cells(count: usize, missing: &[usize]) -> Response<bytes::Bytes> {
+    ok(BlobsResponse { entries: vec![entry_of_cells(count, missing)] })
+}
+
+fn entry_of_cells(count: usize, missing: &[usize]) -> BlobEntry<BlobCellsAndProofs> {
     let there = |place: &usize| !missing.contains(place);
     let cell = |place| there(&place).then(|| Box::new([place as u8; 2048]));
     let proof = |place: usize| there(&place).then(|| Bytes48::repeat_byte(place as u8));
@@ -174,7 +178,7 @@ fn cells(count: usize, missing: &[usize]) -> Response<bytes::Bytes> {
             .collect(),
         proofs: (0..count).map(|place| Optional::from(proof(place))).collect(),
     };
-    ok(BlobsResponse { entries: vec![BlobEntry { available: true, contents }] })
+    BlobEntry { available: true, contents }
 }
 
 /// The first byte of each cell and of each proof.
@@ -199,6 +203,19 @@ fn blob_04_cells_are_those_asked_for_in_order_whether_the_el_sends_128_slots_or_
     assert_eq!(missing, json!([["00", null], ["00", null]]));
     for other in [0, 1, 3, 127] {
         assert!(relay(hear(&request, cells(other, &[]))).is_fault_of_el(), "{other}");
+    }
+}
+
+#[test]
+fn blob_04_cells_in_two_forms_at_once_are_a_bad_answer() {
+    let mut request = get_cells("0x01000000000000000000000000000080");
+    request["params"][0] = json!([format!("0x{:064x}", 1), format!("0x{:064x}", 2)]);
+    let (compact, slots) = (entry_of_cells(2, &[]), entry_of_cells(128, &[]));
+    let mut halved = compact.clone();
+    halved.contents.proofs = slots.contents.proofs.clone();
+    for entries in [[compact.clone(), slots.clone()], [slots.clone(), compact], [halved, slots]] {
+        let reason = relay(hear(&request, ok(BlobsResponse { entries: entries.to_vec() })));
+        assert!(matches!(reason, RelayReason::BadAnswer(_)), "{reason}");
     }
 }
 

@@ -263,6 +263,16 @@ fn body_05_a_head_that_moves_between_the_forks_of_a_piece_is_asked_over_json_rpc
 }
 
 #[test]
+fn body_05_a_head_that_moves_back_while_the_era_filter_is_tested_is_no_deviation() {
+    let chain = head_33();
+    let (step, asked) = play(&Scene::new(), &by_range("V1", 30, 4), |nth, fork, numbers| {
+        chain.answer(fork, if nth == 3 { &[] } else { numbers })
+    });
+    assert_eq!(forks_of(&asked), ["amsterdam", "osaka", "prague", "amsterdam"]);
+    assert!(matches!(relay(step), RelayReason::HeadMoved));
+}
+
+#[test]
 fn body_02_a_pruned_block_within_the_range_is_null() {
     let (step, _) = play(&scene(), &by_range("V1", 15, 4), |_, fork, numbers| match fork {
         Fork::Cancun => Chain::new(&[]).answer(fork, numbers),

@@ -420,6 +420,14 @@ fn a_list_that_is_none_is_asked_over_json_rpc() {
 }
 
 #[test]
+fn no_list_now_is_asked_over_json_rpc_and_proves_nothing() {
+    let scene = bogota();
+    let (mut call, _) = scene.sent(&get_inclusion_list());
+    let reason = relay(scene.hear(&mut call, answer(204, "", "")));
+    assert!(!reason.verdict().is_proof(Some(br#"["0x02aa"]"#)), "{reason}");
+}
+
+#[test]
 fn an_inclusion_list_is_a_read_that_no_command_holds_up() {
     for name in ["engine_newPayloadV6", "engine_forkchoiceUpdatedV5"] {
         assert_eq!(Order::of_name(name), Order::Command, "{name}");

@@ -84,6 +84,8 @@ impl BodiesByRange {
     ) -> Result<Step, RelayReason> {
         if let EraFilter::Testing { under, .. } = self.era_filter {
             match entries(answer, self.version, under)? {
+                // The block was there a moment ago.
+                Ok(entries) if entries.is_empty() => return Err(RelayReason::HeadMoved),
                 Ok(entries) => self.era_filter.tested(&entries, context)?,
                 Err(step) => return Ok(step),
             }
