@@ -21,7 +21,10 @@ use bytes::Bytes;
 use dialects::Dialects;
 use http::Response;
 use outcome::{Relayed, Whom};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use trip::Trip;
 
 pub use place::Place;
@@ -104,9 +107,21 @@ impl Proxy {
         self.0.memory.has_schedule()
     }
 
-    /// Forgets what belonged to an EL process that is gone. To be called when its surface changes.
-    pub fn forget_process(&self) {
-        self.0.memory.forget_process();
+    /// Forgets what belonged to an EL process that is gone. To be called whenever the surface changes.
+    ///
+    /// An EL that closes each connection over HTTP/1.1 proves at no question that it is the process
+    /// that it was, and has a new epoch each time. As long as its REST was never withdrawn in between
+    /// and is the same, it is taken for that process: if it is another one after all, no more than a
+    /// guess is lost.
+    pub fn surface_changed(&self, old: &el::Surface, new: &el::Surface) {
+        if old.epoch == new.epoch {
+            return;
+        }
+        if old.rest.is_some() && old.rest == new.rest {
+            self.0.dialects.carry_over(old.epoch, new.epoch);
+        } else {
+            self.0.memory.forget_process();
+        }
     }
 
     /// Asks the EL's JSON-RPC for its fork configuration (EIP-7910), which bounds what traffic has
@@ -332,10 +347,12 @@ impl Proxy {
         {
             return;
         }
-        let endpoint = endpoint.name();
-        self.0.tally.deviates(endpoint);
+        self.0.tally.deviates(endpoint.name());
+        if self.0.dialects.tell(endpoint, Instant::now()) == First::No {
+            return;
+        }
         tracing::warn!(
-            endpoint,
+            endpoint = endpoint.name(),
             epoch,
             seen = %reason,
             expected = reason.expected(),
@@ -390,5 +407,65 @@ fn carried_over(rest: &el::Rest) -> Carried {
     match rest.transport {
         el::Transport::H2c => Carried::H2c,
         el::Transport::Http1 => Carried::Http1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Build;
+
+    const ID: [u8; 8] = [7; 8];
+
+    fn surface(epoch: u64, forks: Option<&str>) -> el::Surface {
+        let capabilities = |forks| {
+            let document = format!(r#"{{"supported_forks":["{forks}"]}}"#);
+            el::Capabilities::read(document.as_bytes()).unwrap()
+        };
+        el::Surface {
+            epoch,
+            reach: el::Reach::Up,
+            rest: forks.map(|forks| el::Rest {
+                transport: el::Transport::Http1,
+                capabilities: capabilities(forks),
+            }),
+            h2c: el::Spoken::No,
+            http1: el::Spoken::Yes,
+            json_rpc: el::JsonRpc::Unknown,
+            why: String::new(),
+        }
+    }
+
+    /// Whether the build and the dialect of epoch 1 are known after those surfaces.
+    fn known(surfaces: &[el::Surface]) -> (bool, bool) {
+        let el = El::new(el::Config::new("http://127.0.0.1:1".parse().unwrap()));
+        let proxy = Proxy::new(el, None, Horizon::default());
+        let build = Build { fork: crate::wire::Fork::Osaka, timestamp: 1 };
+        proxy.0.memory.note_build(ID, build);
+        proxy.0.dialects.note(1, RestEndpoint::Forkchoice);
+        for pair in surfaces.windows(2) {
+            proxy.surface_changed(&pair[0], &pair[1]);
+        }
+        let epoch = surfaces.last().unwrap().epoch;
+        let is_build_known = proxy.0.memory.build(ID).is_some();
+        (is_build_known, proxy.0.dialects.has(epoch, RestEndpoint::Forkchoice))
+    }
+
+    #[test]
+    fn an_el_that_cannot_prove_to_be_the_same_process_is_taken_for_it_while_it_offers_the_same() {
+        let osaka = Some("osaka");
+        let same = [surface(1, osaka), surface(2, osaka), surface(3, osaka)];
+        assert_eq!(known(&same), (true, true));
+        let another_offer = [surface(1, osaka), surface(2, Some("amsterdam"))];
+        assert_eq!(known(&another_offer), (false, false));
+    }
+
+    #[test]
+    fn life_04_an_el_whose_rest_was_gone_is_another_process() {
+        let osaka = Some("osaka");
+        let gone = [surface(1, osaka), surface(1, None), surface(2, osaka)];
+        assert_eq!(known(&gone), (false, false));
+        let doubted = [surface(1, osaka), surface(1, None), surface(1, osaka)];
+        assert_eq!(known(&doubted), (true, true), "its word proved that it is the same");
     }
 }

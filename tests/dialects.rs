@@ -87,7 +87,7 @@ async fn life_02_a_deviating_endpoint_is_asked_once_and_the_others_go_on_over_re
     let id = "0x0000000000000001";
     post(sidecar.address(), call("engine_getPayloadV5", json!([id])).to_string()).await;
     let paths = el.paths();
-    assert_eq!(paths[4..], ["/engine/v1/forkchoice", &format!("/engine/v1/payloads/{id}")]);
+    assert_eq!(paths[4..], ["/engine/v1/forkchoice", &format!("/engine/v1/payloads/{id}"), "/"]);
     assert_eq!(deviations(&sidecar), [("payloads_submit", 1)]);
 }
 
