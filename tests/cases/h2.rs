@@ -149,6 +149,24 @@ async fn h2_03_an_el_that_asks_for_calm_is_spoken_to_over_http1() {
 }
 
 #[tokio::test]
+async fn h2_03_an_el_that_asks_for_calm_later_is_asked_once_more_and_then_over_json_rpc() {
+    let el = Port::both(syncing, |nth, stream| async move {
+        // The first one is that of the probe.
+        match nth {
+            0 => serve_plainly(stream, Streams::default(), always(|| Deed::NoContent)).await,
+            _ => turned_away(stream, Reason::ENHANCE_YOUR_CALM).await,
+        }
+    })
+    .await;
+    let sidecar = in_front(el.address, |_| {}).await;
+    for calls in 1..=3 {
+        assert_eq!(call(&sidecar, new_payload()).await["result"], "by JSON-RPC");
+        assert_eq!(el.paths().len(), calls, "once each");
+        assert!(el.prefaces() <= 1 + 2 * calls, "{} prefaces", el.prefaces());
+    }
+}
+
+#[tokio::test]
 async fn h2_04_a_port_without_h2c_is_known_as_one_until_it_comes_back() {
     assert_http1(&Port::http1(syncing).await, 1, |_| {}).await;
     // Closed at once may be a port without a process yet: it is asked a second time.

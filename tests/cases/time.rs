@@ -117,13 +117,31 @@ async fn time_02_a_delivered_command_is_not_asked_again_elsewhere_and_a_refused_
         }))
         .await;
         let sidecar = in_front_of(&el).await;
-        // On a clock that stands still nothing is waited for.
         for request in [new_payload(), get_payload()] {
-            assert_eq!(call(&sidecar, request).await["result"], "by JSON-RPC");
+            let said = without_waiting(call(&sidecar, request)).await;
+            assert_eq!(said["result"], "by JSON-RPC");
         }
         let id = "/engine/v1/payloads/0x0000000000000001";
         assert_eq!(peers::paths(&el), ["/engine/v1/payloads", "/", id, "/"]);
     }
+}
+
+/// Runs on a clock that stands still: nothing in it may wait for a time to come.
+async fn without_waiting<F: Future>(future: F) -> F::Output {
+    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    // A paused clock does not go on by itself while a blocking task runs. This one lets go after a
+    // while, so that a wait fails the test and does not hang it.
+    let holding =
+        tokio::task::spawn_blocking(move || is_done.recv_timeout(Duration::from_secs(10)));
+    tokio::time::pause();
+    let start = tokio::time::Instant::now();
+    let output = future.await;
+    let waited = start.elapsed();
+    drop(done);
+    assert!(holding.await.is_ok());
+    tokio::time::resume();
+    assert_eq!(waited, Duration::ZERO, "something waited");
+    output
 }
 
 /// The CL has an error, and no status that the EL did not say.
