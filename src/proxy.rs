@@ -4,7 +4,9 @@ mod dialects;
 mod outcome;
 mod passage;
 mod place;
+mod refusals;
 mod repeat;
+mod seldom;
 mod trip;
 
 use crate::{
@@ -21,6 +23,7 @@ use bytes::Bytes;
 use dialects::Dialects;
 use http::Response;
 use outcome::{Relayed, Whom};
+use refusals::Refusals;
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -38,6 +41,7 @@ struct Inner {
     el: El,
     memory: Memory,
     dialects: Dialects,
+    refusals: Refusals,
     tally: Tally,
 }
 
@@ -88,8 +92,8 @@ impl Proxy {
     /// be learned.
     pub fn new(el: El, schedule: Option<Schedule>, horizon: Horizon) -> Self {
         let memory = Memory::new(schedule).within(horizon);
-        let (dialects, tally) = (Dialects::default(), Tally::default());
-        Self(Arc::new(Inner { el, memory, dialects, tally }))
+        let (dialects, refusals) = (Dialects::default(), Refusals::default());
+        Self(Arc::new(Inner { el, memory, dialects, refusals, tally: Tally::default() }))
     }
 
     /// The door to the EL.
@@ -269,6 +273,7 @@ impl Proxy {
                     match el.send(lane, caller, exchange.request, terms).await {
                         Ok(answer) => {
                             trip.received(&answer);
+                            self.0.refusals.note_rest(answer.status());
                             Said::Rest(answer)
                         }
                         Err(error) if error.next() == Next::JsonRpc => {
@@ -310,8 +315,9 @@ impl Proxy {
         trip: &mut Trip,
     ) -> Result<Relayed, el::ElError> {
         trip.relayed();
-        let answer = self.0.el.relay(lane, caller, body, terms).await?;
-        Ok(Relayed::of(answer))
+        let relayed = Relayed::of(self.0.el.relay(lane, caller, body, terms).await?);
+        self.0.refusals.note_json_rpc(&relayed);
+        Ok(relayed)
     }
 
     /// The first time of each kind of trouble with the EL is worth a line.

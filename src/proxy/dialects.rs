@@ -1,8 +1,9 @@
 //! Which endpoints of the EL at hand deviate from the specification.
 
+use super::seldom::Seldom;
 use crate::{engine::RestEndpoint, telemetry::First};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -12,15 +13,22 @@ const TELL_AGAIN: Duration = Duration::from_secs(60 * 60);
 
 /// The endpoints found to deviate within one epoch of the surface. Another epoch may be another EL
 /// process, so what was found is forgotten with it and the endpoints are asked again.
-#[derive(Debug, Default)]
-pub(super) struct Dialects(Mutex<Found>);
+#[derive(Debug)]
+pub(super) struct Dialects {
+    found: Mutex<Found>,
+    told: Seldom<RestEndpoint>,
+}
 
 #[derive(Debug, Default)]
 struct Found {
     epoch: u64,
     endpoints: BTreeSet<RestEndpoint>,
-    /// When the operator was last told of each.
-    told: BTreeMap<RestEndpoint, Instant>,
+}
+
+impl Default for Dialects {
+    fn default() -> Self {
+        Self { found: Mutex::default(), told: Seldom::every(TELL_AGAIN) }
+    }
 }
 
 impl Dialects {
@@ -50,19 +58,13 @@ impl Dialects {
         }
     }
 
-    /// Whether the operator has not been told of the endpoint for an hour; from now on he has.
+    /// Whether it is time to tell the operator of the endpoint; if so, he is told now.
     pub(super) fn tell(&self, endpoint: RestEndpoint, now: Instant) -> First {
-        let mut found = self.lock();
-        let last = found.told.get(&endpoint);
-        if last.is_some_and(|last| now.saturating_duration_since(*last) < TELL_AGAIN) {
-            return First::No;
-        }
-        found.told.insert(endpoint, now);
-        First::Yes
+        self.told.is_due(endpoint, now)
     }
 
     fn lock(&self) -> MutexGuard<'_, Found> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
