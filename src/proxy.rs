@@ -419,10 +419,6 @@ fn carried_over(rest: &el::Rest) -> Carried {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Build;
-
-    const ID: [u8; 8] = [7; 8];
-
     fn surface(epoch: u64, forks: Option<&str>) -> el::Surface {
         let capabilities = |forks| {
             let document = format!(r#"{{"supported_forks":["{forks}"]}}"#);
@@ -442,19 +438,18 @@ mod tests {
         }
     }
 
-    /// Whether the build and the dialect of epoch 1 are known after those surfaces.
+    /// Whether what was remembered of the process and the dialect of epoch 1 are known after those surfaces.
     fn known(surfaces: &[el::Surface]) -> (bool, bool) {
         let el = El::new(el::Config::new("http://127.0.0.1:1".parse().unwrap()));
         let proxy = Proxy::new(el, None, Horizon::default());
-        let build = Build { fork: crate::wire::Fork::Osaka, timestamp: 1 };
-        proxy.0.memory.note_build(ID, build);
+        proxy.0.memory.note_era_filter();
         proxy.0.dialects.note(1, RestEndpoint::Forkchoice);
         for pair in surfaces.windows(2) {
             proxy.surface_changed(&pair[0], &pair[1]);
         }
         let epoch = surfaces.last().unwrap().epoch;
-        let is_build_known = proxy.0.memory.build(ID).is_some();
-        (is_build_known, proxy.0.dialects.has(epoch, RestEndpoint::Forkchoice))
+        let is_remembered = proxy.0.memory.has_era_filter();
+        (is_remembered, proxy.0.dialects.has(epoch, RestEndpoint::Forkchoice))
     }
 
     #[test]
