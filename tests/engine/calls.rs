@@ -525,6 +525,13 @@ fn client_version() -> Value {
 }
 
 #[test]
+fn a_cl_that_does_not_say_who_it_is_by_the_rules_is_relayed() {
+    for own in [json!(["LH", "v8.0.0"]), json!({"code": "LH"}), json!("LH/v8.0.0"), Value::Null] {
+        Scene::new().relayed(&json!({"method": "engine_getClientVersionV1", "params": [own]}));
+    }
+}
+
+#[test]
 fn json_16_the_els_identity_is_passed_on_as_it_is() {
     let list = r#"[ {"code":"RH","name":"Reth","version":"2.5.0","commit":"6e7aecc7"}]"#;
     for body in [list.to_owned(), format!(r#"{{"versions":{list}}}"#)] {
