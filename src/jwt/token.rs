@@ -2,9 +2,9 @@
 
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey};
+use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
-use serde::Deserialize;
 use serde_json::Value;
 
 /// How far a token's `iat` may lie from the clock, either way, in seconds (`authentication.md`,

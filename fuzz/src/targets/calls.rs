@@ -134,8 +134,7 @@ impl Conversation {
         let offer = offer();
         let context = Context { memory: &memory, offer: Some(&offer) };
         let (call, step) = Call::begin(method, Some(params(method).as_bytes()), context);
-        let mut begun =
-            Self { method, memory, offer, call, step, fork: None, exchanges: 0 };
+        let mut begun = Self { method, memory, offer, call, step, fork: None, exchanges: 0 };
         begun.note();
         begun
     }

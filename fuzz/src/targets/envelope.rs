@@ -67,8 +67,8 @@ fn elements(array: &str) -> Vec<&str> {
 
 fn judge_answer(text: &str, answer: Option<Answer<'_>>) {
     let is_error = |text: &str| text.starts_with('{');
-    let wanted = Some(text).filter(|text| text.starts_with('{')).and_then(members).and_then(
-        |members| {
+    let wanted =
+        Some(text).filter(|text| text.starts_with('{')).and_then(members).and_then(|members| {
             let all = |name| members.iter().filter(move |(other, _)| other == name);
             if ["id", "result", "error"].into_iter().any(|name| all(name).count() > 1) {
                 return None;
@@ -82,8 +82,7 @@ fn judge_answer(text: &str, answer: Option<Answer<'_>>) {
                 _ => return None,
             };
             Some((one("id").map(str::as_bytes), verdict))
-        },
-    );
+        });
     assert_eq!(answer.map(|answer| (answer.id, answer.verdict)), wanted);
     if let Some(Answer { verdict: Verdict::Error(text), .. }) = answer
         && let Some(error) = answer.and_then(|answer| answer.verdict.error())

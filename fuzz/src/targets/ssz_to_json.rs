@@ -4,7 +4,7 @@
 //! says how many zeroed ones stand, in place of three bytes, where the two bytes after it say.
 
 use engine_ssz_proxy::wire::{
-    Fork, check, elements, field, member_to_json, schema, to_json, to_ssz, Source,
+    Fork, Source, check, elements, field, member_to_json, schema, to_json, to_ssz,
 };
 use serde_json::Value;
 
