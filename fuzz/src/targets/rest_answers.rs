@@ -8,6 +8,7 @@ use engine_ssz_proxy::engine::{Answer, Method, Said, Step};
 use engine_ssz_proxy::wire::{member_to_json, schema, to_json};
 use http::{Response, StatusCode};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::calls::{ASKED, BLOCK, Conversation, answer};
 
@@ -81,6 +82,12 @@ fn judge(conversation: &Conversation, last: &Response<Bytes>) {
         Step::Relay(_) => return,
         Step::Consult | Step::Send(_) => panic!("{:?} at the end", conversation.step),
     };
+    if conversation.method == Method::ClientVersion {
+        // The EL's own list, to the byte: a number in it may be too great for serde_json's values.
+        assert_eq!(last.status(), 200);
+        assert!(serde_json::from_slice::<Vec<&RawValue>>(result).is_ok());
+        return assert!(occurs(result, last.body()));
+    }
     let printed: Value = serde_json::from_slice(result).expect("only JSON is printed");
     match conversation.method {
         Method::NewPayload(_) => judge_status(&printed, last, last.body()),
@@ -122,11 +129,7 @@ fn judge(conversation: &Conversation, last: &Response<Bytes>) {
                 const_hex::decode(hex).is_ok_and(|bytes| occurs(&bytes, last.body()))
             })));
         }
-        Method::ClientVersion => {
-            assert_eq!(last.status(), 200);
-            assert!(printed.is_array() && occurs(result, last.body()));
-        }
-        Method::ExchangeCapabilities => panic!("the EL's JSON-RPC alone is asked"),
+        Method::ClientVersion | Method::ExchangeCapabilities => panic!("{printed}"),
     }
 }
 
