@@ -94,6 +94,23 @@ pub struct Settings {
     #[arg(long, value_name = "PATH", env = "ENGINE_SSZ_PROXY_REST_BASE_PATH")]
     pub rest_base_path: Option<String>,
 
+    /// Stretches the specification's timeouts towards the EL, for a CL that was told to wait longer;
+    /// 1 to 100, also 1.5 [default: 1]
+    #[arg(long, value_name = "FACTOR", env = "ENGINE_SSZ_PROXY_TIMEOUT_MULTIPLIER")]
+    pub timeout_multiplier: Option<Number>,
+
+    /// h2c connections to the EL that payloads and blobs share [default: 2]
+    #[arg(long, value_name = "NUMBER", env = "ENGINE_SSZ_PROXY_BUILD_CONNECTIONS")]
+    pub build_connections: Option<Number>,
+
+    /// Bulk reads of old blocks that the EL gets at once [default: 2]
+    #[arg(long, value_name = "NUMBER", env = "ENGINE_SSZ_PROXY_HISTORY_IN_FLIGHT")]
+    pub history_in_flight: Option<Number>,
+
+    /// Relayed calls such as eth_* that the EL gets at once, a connection each [default: 128]
+    #[arg(long, value_name = "NUMBER", env = "ENGINE_SSZ_PROXY_RELAY_CONNECTIONS")]
+    pub relay_connections: Option<Number>,
+
     /// Greatest request body taken from the CL, in bytes [default: 134217728]
     #[arg(long, value_name = "BYTES", env = "ENGINE_SSZ_PROXY_BODY_LIMIT")]
     pub body_limit: Option<Number>,
@@ -151,6 +168,8 @@ impl FromStr for Hidden {
 pub enum Number {
     /// From a file.
     Integer(i64),
+    /// From a file; no field but those that say so takes one.
+    Decimal(f64),
     /// From a flag or the environment.
     Text(String),
 }
@@ -167,6 +186,7 @@ impl Number {
     fn text(&self) -> String {
         match self {
             Self::Integer(number) => number.to_string(),
+            Self::Decimal(number) => number.to_string(),
             Self::Text(text) => text.clone(),
         }
     }
@@ -239,6 +259,10 @@ impl Settings {
             experimental_bogota: self.experimental_bogota || below.experimental_bogota,
             transport: self.transport.or(below.transport),
             rest_base_path: self.rest_base_path.or(below.rest_base_path),
+            timeout_multiplier: self.timeout_multiplier.or(below.timeout_multiplier),
+            build_connections: self.build_connections.or(below.build_connections),
+            history_in_flight: self.history_in_flight.or(below.history_in_flight),
+            relay_connections: self.relay_connections.or(below.relay_connections),
             body_limit: self.body_limit.or(below.body_limit),
             max_connections: self.max_connections.or(below.max_connections),
             max_calls: self.max_calls.or(below.max_calls),
@@ -265,6 +289,18 @@ impl Settings {
         }
         if let Some(base) = &self.rest_base_path {
             el.rest_base = parsed("rest-base-path", base)?;
+        }
+        if let Some(factor) = &self.timeout_multiplier {
+            el.timeout_multiplier = parsed("timeout-multiplier", &factor.text())?;
+        }
+        if let Some(number) = &self.build_connections {
+            el.lanes.build_connections = parsed("build-connections", &number.text())?;
+        }
+        if let Some(number) = &self.history_in_flight {
+            el.lanes.history_in_flight = parsed("history-in-flight", &number.text())?;
+        }
+        if let Some(number) = &self.relay_connections {
+            el.lanes.relay_connections = parsed("relay-connections", &number.text())?;
         }
         if let Some(secret) = &secret {
             el.tokens = el::Tokens::Mint(secret.clone());

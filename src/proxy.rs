@@ -4,15 +4,17 @@ mod dialects;
 mod outcome;
 mod passage;
 mod place;
+mod refusals;
 mod repeat;
+mod seldom;
 mod trip;
 
 use crate::{
     cl::{self, Outcome},
-    el::{self, El, Lane, Repeat, Resend, StreamedBody},
+    el::{self, El, Lane, Next, Repeat, StreamedBody, Terms},
     engine::{
         self, Bounds, Context, Horizon, Limits, ListedEndpoint, Memory, Method, Offer, Order,
-        RelayReason, Replay, RestEndpoint, Said, Schedule, Step, Verdict,
+        RelayReason, RestEndpoint, Said, Schedule, Step, Verdict,
     },
     jsonrpc::{self, Incoming, Invalid, RawId, Reply, Request},
     telemetry::{Carried, First, OTHER, Tally},
@@ -21,7 +23,11 @@ use bytes::Bytes;
 use dialects::Dialects;
 use http::{Response, request::Parts};
 use outcome::{Relayed, Whom};
-use std::sync::Arc;
+use refusals::Refusals;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use trip::Trip;
 
 pub use place::Place;
@@ -35,6 +41,7 @@ struct Inner {
     el: El,
     memory: Memory,
     dialects: Dialects,
+    refusals: Refusals,
     tally: Tally,
 }
 
@@ -91,8 +98,8 @@ impl Proxy {
     /// be learned.
     pub fn new(el: El, schedule: Option<Schedule>, horizon: Horizon) -> Self {
         let memory = Memory::new(schedule).within(horizon);
-        let (dialects, tally) = (Dialects::default(), Tally::default());
-        Self(Arc::new(Inner { el, memory, dialects, tally }))
+        let (dialects, refusals) = (Dialects::default(), Refusals::default());
+        Self(Arc::new(Inner { el, memory, dialects, refusals, tally: Tally::default() }))
     }
 
     /// The door to the EL.
@@ -110,9 +117,21 @@ impl Proxy {
         self.0.memory.has_schedule()
     }
 
-    /// Forgets what belonged to an EL process that is gone. To be called when its surface changes.
-    pub fn forget_process(&self) {
-        self.0.memory.forget_process();
+    /// Forgets what belonged to an EL process that is gone. To be called whenever the surface changes.
+    ///
+    /// An EL that closes each connection over HTTP/1.1 proves at no question that it is the process
+    /// that it was, and has a new epoch each time. As long as its REST was never withdrawn in between
+    /// and is the same, it is taken for that process: if it is another one after all, no more than a
+    /// guess is lost.
+    pub fn surface_changed(&self, old: &el::Surface, new: &el::Surface) {
+        if old.epoch == new.epoch {
+            return;
+        }
+        if old.rest.is_some() && old.rest == new.rest {
+            self.0.dialects.carry_over(old.epoch, new.epoch);
+        } else {
+            self.0.memory.forget_process();
+        }
     }
 
     /// Asks the EL's JSON-RPC for its fork configuration (EIP-7910), which bounds what traffic has
@@ -198,8 +217,11 @@ impl Proxy {
             Some(method) => self.carry(method, &request, caller, &mut trip).await,
             None => {
                 let lane = lane_of(Order::of_name(request.method.as_str()));
-                let repeat = repeat::of_name(request.method.as_str());
-                let relayed = self.relay(lane, request.raw, caller, repeat, &mut trip).await;
+                let mut terms = Terms::from(repeat::of_name(request.method.as_str()));
+                if lane == Lane::Command {
+                    terms = terms.within(self.0.el.deadline(COMMAND_TIMEOUT));
+                }
+                let relayed = self.relay(lane, request.raw, caller, terms, &mut trip).await;
                 outcome::of_relayed(relayed, Whom::Single(request.id.as_ref()), None)
             }
         };
@@ -221,56 +243,67 @@ impl Proxy {
         let surface = el.surface();
         let rest = surface.rest.as_ref();
         let offer = rest.map(|rest| offer_of(rest, self.0.memory.horizon()));
-        let offer = offer.filter(|offer| offer.serves(method));
+        let deviates = |endpoint| self.0.dialects.has(surface.epoch, endpoint);
+        // With JSON-RPC gone, REST is all there is.
+        let has_json_rpc = surface.json_rpc != el::JsonRpc::Absent;
+        let deviates = has_json_rpc && method.rest_endpoint().is_some_and(deviates);
+        let offer = offer.filter(|offer| offer.serves(method) && !deviates);
         let context = Context { memory: &self.0.memory, offer: offer.as_ref() };
         let whom = Whom::Single(request.id.as_ref());
-        let repeat = repeat::of_name(method.name());
+        // One for all that is sent for the call.
+        let deadline = el.deadline(method.timeout());
+        let terms = Terms::from(repeat::of_name(method.name())).within(deadline);
 
-        let deviates = |endpoint| self.0.dialects.has(surface.epoch, endpoint);
-        if method.rest_endpoint().is_some_and(deviates) {
-            let reason = RelayReason::EndpointDeviates;
-            self.note_relay(method, &reason);
-            let relayed = self.relay(lane, request.raw.clone(), caller, repeat, trip).await;
-            return outcome::of_relayed(relayed, whom, Some(&reason));
-        }
+        // Begun all the same: the call may say where the chain is.
         let (mut call, mut step) = engine::Call::begin(method, request.params.as_deref(), context);
+        if deviates {
+            step = Step::Relay(RelayReason::EndpointDeviates);
+        }
         loop {
             let said = match step {
                 Step::Answer(answer) => return outcome::of_answer(answer, whom),
                 Step::Relay(reason) => {
                     self.note_relay(method, &reason);
-                    let relayed = self.relay(lane, request.raw.clone(), caller, repeat, trip).await;
-                    if let Some(endpoint) = method.rest_endpoint() {
-                        self.judge(surface.epoch, endpoint, &reason, &relayed);
+                    let relayed = self.relay(lane, request.raw.clone(), caller, terms, trip).await;
+                    if let (Some(endpoint), Ok(Relayed::Answer(_, body))) =
+                        (method.rest_endpoint(), &relayed)
+                    {
+                        self.judge(surface.epoch, endpoint, &reason, body);
                     }
                     return outcome::of_relayed(relayed, whom, Some(&reason));
                 }
                 Step::Send(exchange) => {
                     trip.sent(&exchange, rest.map_or(Carried::JsonRpc, carried_over));
-                    let repeat_rest = repeat::of_replay(exchange.replay);
-                    match el.send(lane, caller, exchange.request, repeat_rest).await {
+                    let repeat = repeat::of_replay(exchange.replay, lane);
+                    let terms = Terms::from(repeat).within(deadline);
+                    match el.send(lane, caller, exchange.request, terms).await {
                         Ok(answer) => {
                             trip.received(&answer);
+                            self.0.refusals.note_rest(answer.status());
                             Said::Rest(answer)
                         }
-                        Err(error) if may_relay(&error, exchange.replay) => {
+                        Err(error) if error.next() == Next::JsonRpc => {
+                            let terms = terms.after(&error);
                             let reason = RelayReason::Failed(error.to_string().into());
                             self.note_relay(method, &reason);
                             let relayed =
-                                self.relay(lane, request.raw.clone(), caller, repeat, trip).await;
+                                self.relay(lane, request.raw.clone(), caller, terms, trip).await;
                             return outcome::of_relayed(relayed, whom, Some(&reason));
                         }
                         Err(error) => return outcome::of_el_error(&error, whom),
                     }
                 }
-                Step::Consult => {
-                    match self.relay(lane, request.raw.clone(), caller, repeat, trip).await {
+                Step::Consult(reason) => {
+                    if let Some(reason) = &reason {
+                        self.note_relay(method, reason);
+                    }
+                    match self.relay(lane, request.raw.clone(), caller, terms, trip).await {
                         Ok(Relayed::NoJsonRpc) => Said::NoJsonRpc,
                         Ok(Relayed::Answer(status, body)) => match outcome::result_of(&body) {
                             Some(result) => Said::JsonResult(result),
                             None => return outcome::of_json_rpc(status, body, whom),
                         },
-                        other => return outcome::of_relayed(other, whom, None),
+                        other => return outcome::of_relayed(other, whom, reason.as_ref()),
                     }
                 }
             };
@@ -284,12 +317,13 @@ impl Proxy {
         lane: Lane,
         body: Bytes,
         caller: &el::Caller,
-        repeat: Repeat,
+        terms: impl Into<Terms>,
         trip: &mut Trip,
     ) -> Result<Relayed, el::ElError> {
         trip.relayed();
-        let answer = self.0.el.relay(lane, caller, body, repeat).await?;
-        Ok(Relayed::of(answer))
+        let relayed = Relayed::of(self.0.el.relay(lane, caller, body, terms).await?);
+        self.0.refusals.note_json_rpc(&relayed);
+        Ok(relayed)
     }
 
     /// The first time of each kind of trouble with the EL is worth a line.
@@ -311,30 +345,26 @@ impl Proxy {
     }
 
     /// Turns an endpoint to JSON-RPC, for as long as the EL is the one it is, if its answer and
-    /// JSON-RPC's to the same call prove that it deviates.
-    fn judge(
-        &self,
-        epoch: u64,
-        endpoint: RestEndpoint,
-        reason: &RelayReason,
-        relayed: &Result<Relayed, el::ElError>,
-    ) {
+    /// JSON-RPC's to the same call prove that it deviates. Without an answer of JSON-RPC
+    /// there is nothing to turn to.
+    fn judge(&self, epoch: u64, endpoint: RestEndpoint, reason: &RelayReason, json_rpc: &Bytes) {
         let verdict = reason.verdict();
-        let json_result = match relayed {
-            Ok(Relayed::Answer(_, body)) if verdict == Verdict::DeviatesIfJsonRpcHas => {
-                outcome::result_of(body)
-            }
+        let json_result = match verdict {
+            Verdict::DeviatesIfJsonRpcHas => outcome::result_of(json_rpc),
             _ => None,
         };
         if !verdict.is_proof(json_result.as_deref())
+            || jsonrpc::answer_of(json_rpc).is_none()
             || self.0.dialects.note(epoch, endpoint) == First::No
         {
             return;
         }
-        let endpoint = endpoint.name();
-        self.0.tally.deviates(endpoint);
+        self.0.tally.deviates(endpoint.name());
+        if self.0.dialects.tell(endpoint, Instant::now()) == First::No {
+            return;
+        }
         tracing::warn!(
-            endpoint,
+            endpoint = endpoint.name(),
             epoch,
             seen = %reason,
             expected = reason.expected(),
@@ -345,14 +375,9 @@ impl Proxy {
     }
 }
 
-/// Whether a call may go to JSON-RPC after its exchange failed: always if the EL never got it,
-/// else only if getting it twice does no harm.
-fn may_relay(error: &el::ElError, replay: Replay) -> bool {
-    match error.resend() {
-        Resend::NeverSent => true,
-        Resend::MaybeProcessed => replay == Replay::Harmless,
-    }
-}
+/// What a command has in time that is newer than the table of methods: as much as the longest of
+/// those that are in it.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(8);
 
 fn is_command(item: &Result<Request, Invalid>) -> bool {
     item.as_ref().is_ok_and(|request| Order::of_name(request.method.as_str()) == Order::Command)
@@ -394,5 +419,60 @@ fn carried_over(rest: &el::Rest) -> Carried {
     match rest.transport {
         el::Transport::H2c => Carried::H2c,
         el::Transport::Http1 => Carried::Http1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    fn surface(epoch: u64, forks: Option<&str>) -> el::Surface {
+        let capabilities = |forks| {
+            let document = format!(r#"{{"supported_forks":["{forks}"]}}"#);
+            el::Capabilities::read(document.as_bytes()).unwrap()
+        };
+        el::Surface {
+            epoch,
+            reach: el::Reach::Up,
+            rest: forks.map(|forks| el::Rest {
+                transport: el::Transport::Http1,
+                capabilities: capabilities(forks),
+            }),
+            h2c: el::Spoken::No,
+            http1: el::Spoken::Yes,
+            json_rpc: el::JsonRpc::Unknown,
+            why: String::new(),
+        }
+    }
+
+    /// Whether what was remembered of the process and the dialect of epoch 1 are known after those surfaces.
+    fn known(surfaces: &[el::Surface]) -> (bool, bool) {
+        let el = El::new(el::Config::new("http://127.0.0.1:1".parse().unwrap()));
+        let proxy = Proxy::new(el, None, Horizon::default());
+        proxy.0.memory.note_era_filter();
+        proxy.0.dialects.note(1, RestEndpoint::Forkchoice);
+        for pair in surfaces.windows(2) {
+            proxy.surface_changed(&pair[0], &pair[1]);
+        }
+        let epoch = surfaces.last().unwrap().epoch;
+        let is_remembered = proxy.0.memory.has_era_filter();
+        (is_remembered, proxy.0.dialects.has(epoch, RestEndpoint::Forkchoice))
+    }
+
+    #[test]
+    fn an_el_that_cannot_prove_to_be_the_same_process_is_taken_for_it_while_it_offers_the_same() {
+        let osaka = Some("osaka");
+        let same = [surface(1, osaka), surface(2, osaka), surface(3, osaka)];
+        assert_eq!(known(&same), (true, true));
+        let another_offer = [surface(1, osaka), surface(2, Some("amsterdam"))];
+        assert_eq!(known(&another_offer), (false, false));
+    }
+
+    #[test]
+    fn life_04_an_el_whose_rest_was_gone_is_another_process() {
+        let osaka = Some("osaka");
+        let gone = [surface(1, osaka), surface(1, None), surface(2, osaka)];
+        assert_eq!(known(&gone), (false, false));
+        let doubted = [surface(1, osaka), surface(1, None), surface(1, osaka)];
+        assert_eq!(known(&doubted), (true, true), "its word proved that it is the same");
     }
 }

@@ -125,13 +125,11 @@ impl Sidecar {
 async fn watch_surface(proxy: Proxy) {
     let mut surfaces = proxy.el().surface_changed();
     let forget = async {
-        let mut epoch = surfaces.borrow_and_update().epoch;
+        let mut old = surfaces.borrow_and_update().clone();
         while surfaces.changed().await.is_ok() {
-            let new = surfaces.borrow_and_update().epoch;
-            if new != epoch {
-                proxy.forget_process();
-                epoch = new;
-            }
+            let new = surfaces.borrow_and_update().clone();
+            proxy.surface_changed(&old, &new);
+            old = new;
         }
     };
     tokio::join!(proxy.el().keep_surface(), forget, learn_schedule(&proxy));

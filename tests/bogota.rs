@@ -16,11 +16,12 @@ const CAPABILITIES: &str = r#"{"supported_forks":["osaka","amsterdam","bogota","
 
 const NO_CONFIG: &str = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"unknown"}}"#;
 
-/// Prague up to the golden block of Osaka and with it, then Osaka.
+/// Prague up to the golden block of Osaka and with it, then Osaka, then another number of blobs: as
+/// go-ethereum tells it.
 const PRAGUE_CONFIG: &str = r#"{"jsonrpc":"2.0","id":0,"result":{
-    "last":{"activationTime":0,"precompiles":{"KZG_POINT_EVALUATION":"0x0a"}},
-    "current":{"activationTime":1,"precompiles":{"KZG_POINT_EVALUATION":"0x0a","BLS12_G1ADD":"0x0b"}},
-    "next":{"activationTime":1000000,"precompiles":{"BLS12_G1ADD":"0x0b","P256VERIFY":"0x0100"}}}}"#;
+    "current":{"activationTime":1,"blobSchedule":{"target":6,"max":9,"baseFeeUpdateFraction":5007716},"chainId":"0x88bb0","forkId":"0x0929e24e","precompiles":{"KZG_POINT_EVALUATION":"0x0a","BLS12_G1ADD":"0x0b"},"systemContracts":{}},
+    "next":{"activationTime":1000000,"blobSchedule":{"target":6,"max":9,"baseFeeUpdateFraction":5007716},"chainId":"0x88bb0","forkId":"0x7e7ae1c5","precompiles":{"KZG_POINT_EVALUATION":"0x0a","BLS12_G1ADD":"0x0b","P256VERIFY":"0x0100"},"systemContracts":{}},
+    "last":{"activationTime":2000000,"blobSchedule":{"target":14,"max":21,"baseFeeUpdateFraction":11684671},"chainId":"0x88bb0","forkId":"0x2134e0f9","precompiles":{"KZG_POINT_EVALUATION":"0x0a","BLS12_G1ADD":"0x0b","P256VERIFY":"0x0100"},"systemContracts":{}}}}"#;
 
 /// SYNCING, with and without the fourth field.
 const SYNCING: [u8; 9] = [2, 9, 0, 0, 0, 9, 0, 0, 0];

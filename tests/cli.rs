@@ -56,6 +56,10 @@ fn bad_configuration_is_one_line_and_exit_64() {
         (&["not a url"], "execution-endpoint", "http://host:port"),
         (&[url, "--listen-port", "70000"], "listen-port", "70000"),
         (&[url, "--listen-port", "x"], "listen-port", "x"),
+        (&[url, "--timeout-multiplier", "0.5"], "timeout-multiplier", "from 1 to 100"),
+        (&[url, "--build-connections", "0"], "build-connections", "zero"),
+        (&[url, "--history-in-flight", "1.5"], "history-in-flight", "invalid digit"),
+        (&[url, "--relay-connections", "many"], "relay-connections", "invalid digit"),
         (&[url, "--listen-address", "nowhere"], "listen-address", "nowhere"),
         (&[url, "--listen-path", ""], "listen-path", "none was supplied"),
         (&["unix://run/el.sock"], "execution-endpoint", "absolute path"),
@@ -78,6 +82,8 @@ fn bad_configuration_is_one_line_and_exit_64() {
         (&[url, "--config", "/does/not/exist"], "config", "/does/not/exist"),
         (&[url, "--no-such-flag"], "--no-such-flag", "unexpected"),
         (&["mock-el", "--surface", "xml"], "--surface", "xml"),
+        (&["mock-el", "--faults", "/does/not/exist"], "faults", "/does/not/exist"),
+        (&["mock-el", "--faults", "Cargo.toml"], "faults", "unknown field `bin`"),
         (&["encode", "--fork", "london"], "--fork", "amsterdam"),
     ] {
         let mut command = program(arguments);
@@ -227,6 +233,34 @@ fn it_runs_in_the_snoopers_place_and_stops_on_sigterm() {
     let mut rest = String::new();
     log.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("stopping"), "{rest}");
+}
+
+#[test]
+fn mock_el_obeys_its_script_of_faults_and_counts_them_at_the_end() {
+    let mut script = tempfile::NamedTempFile::new().unwrap();
+    script
+        .write_all(b"[[rule]]\nfault.refuse = { when = \"before\", refusal = \"unavailable\" }")
+        .unwrap();
+    let path = script.path().to_str().unwrap();
+    let mut child = program(&["mock-el", "--listen", "127.0.0.1:0", "--faults", path])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    let address = line.split_whitespace().nth(3).unwrap().trim_end_matches(',');
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /x HTTP/1.1\r\nhost: el\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    let terminated = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(terminated.success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "mock-el: refuse: 1 times\n");
 }
 
 #[test]

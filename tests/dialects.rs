@@ -15,7 +15,7 @@ use std::{
 };
 use support::{
     any_port, post,
-    scripted_el::{ScriptedEl, Seen, answer, json as json_answer, problem, ssz},
+    scripted_el::{ScriptedEl, Seen, answer, is_greeting, json as json_answer, problem, ssz},
     settings, sidecar,
 };
 use tokio::{
@@ -87,7 +87,7 @@ async fn life_02_a_deviating_endpoint_is_asked_once_and_the_others_go_on_over_re
     let id = "0x0000000000000001";
     post(sidecar.address(), call("engine_getPayloadV5", json!([id])).to_string()).await;
     let paths = el.paths();
-    assert_eq!(paths[4..], ["/engine/v1/forkchoice", &format!("/engine/v1/payloads/{id}")]);
+    assert_eq!(paths[4..], ["/engine/v1/forkchoice", &format!("/engine/v1/payloads/{id}"), "/"]);
     assert_eq!(deviations(&sidecar), [("payloads_submit", 1)]);
 }
 
@@ -100,6 +100,61 @@ async fn a_refusal_that_the_specification_has_turns_nothing() {
     }
     assert_eq!(el.paths(), ["/engine/v1/payloads", "/", "/engine/v1/payloads", "/"]);
     assert_eq!(deviations(&sidecar), []);
+}
+
+#[tokio::test]
+async fn an_endpoint_is_asked_on_while_the_el_has_no_json_rpc() {
+    let says: [fn() -> Response; 3] = [
+        || answer(500, "text/plain", "a hiccup"),
+        || problem(404, "method-not-found"),
+        || answer(502, "text/html", "<html>"),
+    ];
+    for (nth, says) in says.into_iter().enumerate() {
+        let is_well = Arc::new(AtomicBool::new(false));
+        let is_well_now = is_well.clone();
+        let el = ScriptedEl::start(move |seen| {
+            let is_well = is_well_now.load(Ordering::SeqCst);
+            async move {
+                match seen.path.as_str() {
+                    "/engine/v1/payloads" if is_well => ssz(SYNCING.to_vec()),
+                    "/engine/v1/payloads" => answer(500, "text/plain", "a hiccup"),
+                    _ if is_greeting(&seen) => by_json_rpc(&seen, &json!("0x1")),
+                    _ => says(),
+                }
+            }
+        })
+        .await;
+        let sidecar = sidecar(settings(el.address)).await;
+        let refused = post(sidecar.address(), new_payload().to_string()).await.json();
+        assert_eq!(refused["error"]["code"], -32603, "{nth}: {refused}");
+        is_well.store(true, Ordering::SeqCst);
+        assert_eq!(said(&sidecar, &new_payload()).await["status"], "SYNCING", "{nth}");
+        assert_eq!(deviations(&sidecar), [], "{nth}");
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_found_to_deviate_is_asked_again_once_json_rpc_is_gone() {
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let is_gone_now = is_gone.clone();
+    let el = ScriptedEl::start(move |seen| {
+        let is_gone = is_gone_now.load(Ordering::SeqCst);
+        async move {
+            match seen.path.as_str() {
+                "/engine/v1/payloads" if is_gone => ssz(SYNCING.to_vec()),
+                "/engine/v1/payloads" => answer(500, "text/plain", "a hiccup"),
+                _ if is_gone => problem(404, "method-not-found"),
+                _ => by_json_rpc(&seen, &json!("by JSON-RPC")),
+            }
+        }
+    })
+    .await;
+    let sidecar = sidecar(settings(el.address)).await;
+    assert_eq!(said(&sidecar, &new_payload()).await, "by JSON-RPC");
+    is_gone.store(true, Ordering::SeqCst);
+    let refused = post(sidecar.address(), new_payload().to_string()).await.json();
+    assert!(!refused["error"].is_null(), "this call finds out: {refused}");
+    assert_eq!(said(&sidecar, &new_payload()).await["status"], "SYNCING");
 }
 
 /// What runs between the sidecar and the EL; cutting it is what a restart of the EL looks like.

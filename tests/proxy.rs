@@ -434,7 +434,7 @@ async fn status_07_an_answer_that_is_no_json_becomes_an_error_with_the_calls_id(
 async fn ord_03_commands_that_are_only_relayed_keep_the_order_too() {
     for (first, second) in [
         ("engine_newPayloadV6", "engine_forkchoiceUpdatedV5"),
-        ("engine_newPayloadWithWitnessV4", "engine_getInclusionListV1"),
+        ("engine_newPayloadWithWitnessV4", "engine_newPayloadWithWitnessV5"),
     ] {
         let release = Arc::new(Notify::new());
         let gate = release.clone();
@@ -462,14 +462,16 @@ async fn ord_03_commands_that_are_only_relayed_keep_the_order_too() {
             tokio::spawn(post(address, batch)),
             tokio::spawn(post(address, forkchoice(Value::Null).to_string())),
         ];
-        assert_eq!(post(address, call("eth_syncing")).await.json()["result"], "by JSON-RPC");
-        assert_eq!(el.paths(), ["/", "/"], "only the side call passed {first}");
+        for read in ["eth_syncing", "engine_getInclusionListV1"] {
+            assert_eq!(post(address, call(read)).await.json()["result"], "by JSON-RPC");
+        }
+        assert_eq!(el.paths(), ["/", "/", "/"], "only the reads passed {first}");
         release.notify_one();
         waiting.await.unwrap();
         for answer in behind {
             assert_eq!(answer.await.unwrap().status, StatusCode::OK);
         }
-        assert_eq!(el.paths().len(), 5);
+        assert_eq!(el.paths().len(), 6);
     }
 }
 

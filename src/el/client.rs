@@ -1,33 +1,27 @@
-//! The connections of each lane.
+//! The connections of every lane, and one exchange over them.
 
+use std::num::NonZeroUsize;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::Extensions;
-use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response};
-use http_body::Body;
-use http_body_util::{BodyExt, Full};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper_util::client::legacy;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::answer::{self, Answer};
-use super::connection::{
-    BoxError, Connection, Connector, ElRequest, H2_PING_INTERVAL, H2_PING_TIMEOUT, H2_WINDOW, Past,
-    StreamedBody,
-};
-use super::error::{Failure, Phase, Repeat};
+use super::answer::Answer;
+use super::config::LaneSizes;
+use super::connection::{BoxError, Connector, ElRequest, StreamedBody};
+use super::error::Failure;
+use super::gauge::{Flight, Gauges};
+use super::held::Held;
 use super::lane::Lane;
+use super::pool::Pool;
 use super::surface::Transport;
-
-/// How long an idle HTTP/1.1 connection is kept: longer than a slot, so that one connection serves
-/// slot after slot, and shorter than any EL keeps its end.
-const HTTP1_IDLE: Duration = Duration::from_secs(15);
-/// Bulk reads in flight at once.
-const HISTORY_AT_ONCE: usize = 2;
+use super::terms::Plan;
 
 /// Every lane's connections, over either transport. No lane uses another's.
 pub(super) struct Clients {
@@ -37,8 +31,28 @@ pub(super) struct Clients {
     /// one may take as long as the CL likes.
     passing_h2c: Lanes<Pool<StreamedBody>, Pool<StreamedBody>>,
     passing_http1: Lanes<Pool<StreamedBody>, Pool<StreamedBody>>,
-    history: Arc<Semaphore>,
+    places: Places,
+    gauges: Gauges,
     limit: usize,
+}
+
+/// Places in the lanes that have a set number of them.
+struct Places {
+    history: Arc<Semaphore>,
+    relay: Arc<Semaphore>,
+}
+
+impl Places {
+    async fn take(&self, lane: Lane) -> Option<OwnedSemaphorePermit> {
+        let places = match lane {
+            Lane::History => &self.history,
+            Lane::Relay => &self.relay,
+            // Commands have a line of their own.
+            Lane::Command | Lane::Build => return None,
+        };
+        // They are never closed, so the permit is always one.
+        Arc::clone(places).acquire_owned().await.ok()
+    }
 }
 
 /// One of each lane; `C` is what keeps the commands in their order.
@@ -50,54 +64,99 @@ struct Lanes<C, P> {
 }
 
 impl<C, P> Lanes<C, P> {
-    fn new(command: C, pool: impl Fn() -> P) -> Self {
-        Self { command, build: pool(), history: pool(), relay: pool() }
+    fn new(command: C, sizes: LaneSizes, pool: impl Fn(NonZeroUsize) -> P) -> Self {
+        let (build, one) = (sizes.build_connections, NonZeroUsize::MIN);
+        Self { command, build: pool(build), history: pool(one), relay: pool(one) }
     }
 }
 
 impl Clients {
     /// `limit` is the largest answer body in bytes. Opens nothing.
-    pub(super) fn new(connector: &Connector, limit: usize) -> Self {
+    pub(super) fn new(
+        connector: &Connector,
+        sizes: LaneSizes,
+        gauges: Gauges,
+        limit: usize,
+    ) -> Self {
         let lanes = |transport| {
-            Lanes::new(Held::new(connector.clone(), transport), || Pool::new(connector, transport))
+            Lanes::new(Held::new(connector.clone(), transport), sizes, |connections| {
+                Pool::new(connector, transport, connections)
+            })
         };
         let passing = |transport| {
-            Lanes::new(Pool::new(connector, transport), || Pool::new(connector, transport))
+            let command = Pool::new(connector, transport, NonZeroUsize::MIN);
+            Lanes::new(command, sizes, |connections| Pool::new(connector, transport, connections))
+        };
+        let places = |number: NonZeroUsize| {
+            Arc::new(Semaphore::new(number.get().min(Semaphore::MAX_PERMITS)))
         };
         Self {
             h2c: lanes(Transport::H2c),
             http1: lanes(Transport::Http1),
             passing_h2c: passing(Transport::H2c),
             passing_http1: passing(Transport::Http1),
-            history: Arc::new(Semaphore::new(HISTORY_AT_ONCE)),
+            places: Places {
+                history: places(sizes.history_in_flight),
+                relay: places(sizes.relay_connections),
+            },
+            gauges,
             limit,
         }
     }
 
-    /// One exchange over the lane's own connection, read to its end. If it fails on a connection
-    /// that was used before, and may go again, it does so once and over a new one: the next idle
-    /// one may be as dead.
+    /// One exchange over the lane's own connection, read to its end; once more over a new one if
+    /// the rule of resends says so. The next idle one may be as dead as the first.
+    ///
+    /// At the deadline it is cancelled. A command's connection is gone then, so whatever the EL
+    /// still does with it, the next command is not behind it.
     pub(super) async fn exchange(
         &self,
         lane: Lane,
         transport: Transport,
         request: ElRequest,
-        repeat: Repeat,
+        plan: Plan,
+    ) -> Result<Answer, Failure> {
+        // What is dropped in the middle takes its stream (RST_STREAM, CANCEL) or its HTTP/1.1
+        // connection with it.
+        let exchange = self.exchange_in(lane, transport, request, plan);
+        match tokio::time::timeout_at(plan.deadline.at, exchange).await {
+            Ok(exchanged) => exchanged,
+            Err(_) => Err(Failure::timed_out(plan.deadline)),
+        }
+    }
+
+    async fn exchange_in(
+        &self,
+        lane: Lane,
+        transport: Transport,
+        request: ElRequest,
+        plan: Plan,
     ) -> Result<Answer, Failure> {
         let lanes = match transport {
             Transport::H2c => &self.h2c,
             Transport::Http1 => &self.http1,
         };
-        match lane {
-            Lane::Command => lanes.command.exchange(request, repeat, self.limit).await,
-            Lane::Build => lanes.build.exchange(request, repeat, self.limit).await,
-            Lane::Relay => lanes.relay.exchange(request, repeat, self.limit).await,
-            Lane::History => {
-                // The semaphore is never closed, so the permit is always one.
-                let _permit = self.history.acquire().await;
-                lanes.history.exchange(request, repeat, self.limit).await
-            }
-        }
+        let gauge = self.gauges.of(lane);
+        let _place = self.place(lane).await;
+        let flight = gauge.begin();
+        let answer = match lane {
+            Lane::Command => lanes.command.exchange(request, plan, self.limit).await,
+            Lane::Build => lanes.build.exchange(request, plan, self.limit).await,
+            Lane::History => lanes.history.exchange(request, plan, self.limit).await,
+            Lane::Relay => lanes.relay.exchange(request, plan, self.limit).await,
+        }?;
+        flight.answered();
+        Ok(answer)
+    }
+
+    /// Waits for a place in the lane.
+    async fn place(&self, lane: Lane) -> Option<OwnedSemaphorePermit> {
+        let _waiting = match lane {
+            // It has waited for its turn already.
+            Lane::Command => None,
+            _ => Some(self.gauges.of(lane).wait()),
+        };
+        self.places.take(lane).await
     }
 }
 
@@ -114,194 +173,66 @@ impl Clients {
             Transport::H2c => &self.passing_h2c,
             Transport::Http1 => &self.passing_http1,
         };
-        let (pool, permit) = match lane {
-            Lane::Command => (&lanes.command, None),
-            Lane::Build => (&lanes.build, None),
-            Lane::Relay => (&lanes.relay, None),
-            Lane::History => (&lanes.history, Arc::clone(&self.history).acquire_owned().await.ok()),
+        let pool = match lane {
+            Lane::Command => &lanes.command,
+            Lane::Build => &lanes.build,
+            Lane::History => &lanes.history,
+            Lane::Relay => &lanes.relay,
         };
+        let place = self.place(lane).await;
+        let flight = self.gauges.of(lane).begin();
         let answer = pool.head(request).await?;
-        Ok(answer.map(|body| {
-            StreamedBody::new(body.map_err(move |error| {
-                // Named here so that it lives as long as the body does.
-                let _in_flight = &permit;
-                BoxError::from(error)
-            }))
-        }))
+        Ok(answer.map(|body| StreamedBody::new(Passing { body, flight: Some(flight), place })))
     }
 }
 
-/// Opens connections of one lane over one transport.
-struct Opener {
-    connector: Connector,
-    transport: Transport,
+/// The answer to a request that is passed on, in flight until its last byte.
+struct Passing {
+    body: Incoming,
+    flight: Option<Flight>,
+    place: Option<OwnedSemaphorePermit>,
 }
 
-impl Opener {
-    /// One exchange over a new connection, after `first` had failed over a used one.
-    async fn exchange(
-        &self,
-        request: ElRequest,
-        limit: usize,
-        first: Option<&Failure>,
-    ) -> Result<(Answer, Connection), Failure> {
-        let exchange = async {
-            let mut connection =
-                Connection::open(&self.connector, self.transport, request.uri()).await?;
-            let response = connection.send(request).await?;
-            Ok((answer::read(response, limit).await?, connection))
-        };
-        exchange.await.map_err(|failure: Failure| failure.after(first))
-    }
-}
+impl Body for Passing {
+    type Data = Bytes;
+    type Error = BoxError;
 
-/// As many connections as it takes over HTTP/1.1, one over h2c.
-struct Pool<B> {
-    client: legacy::Client<Connector, B>,
-    opener: Opener,
-}
-
-impl<B> Pool<B>
-where
-    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
-{
-    fn new(connector: &Connector, transport: Transport) -> Self {
-        let mut builder = legacy::Client::builder(TokioExecutor::new());
-        builder
-            .timer(TokioTimer::new())
-            .pool_timer(TokioTimer::new())
-            // It would try one idle connection after the other.
-            .retry_canceled_requests(false);
-        match transport {
-            Transport::Http1 => builder.pool_idle_timeout(HTTP1_IDLE),
-            // Held open by pings, so that no proposal waits for a connection.
-            Transport::H2c => builder
-                .pool_idle_timeout(None)
-                .http2_only(true)
-                .http2_initial_stream_window_size(H2_WINDOW)
-                .http2_initial_connection_window_size(H2_WINDOW)
-                .http2_keep_alive_interval(H2_PING_INTERVAL)
-                .http2_keep_alive_timeout(H2_PING_TIMEOUT)
-                .http2_keep_alive_while_idle(true),
-        };
-        let client = builder.build(connector.clone());
-        Self { client, opener: Opener { connector: connector.clone(), transport } }
-    }
-
-    /// The head of an answer; nothing is sent twice.
-    async fn head(&self, request: Request<B>) -> Result<Response<Incoming>, Failure> {
-        self.client.request(request).await.map_err(|error| {
-            if error.is_connect() {
-                Failure::unreachable(error.into())
-            } else {
-                Failure::exchange(Phase::BeforeAnswer, error.into())
-            }
-        })
-    }
-}
-
-impl Pool<Full<Bytes>> {
-    async fn exchange(
-        &self,
-        request: ElRequest,
-        repeat: Repeat,
-        limit: usize,
-    ) -> Result<Answer, Failure> {
-        let error = match self.client.request(request.clone()).await {
-            Ok(response) => {
-                if let Some(past) = response.extensions().get::<Past>() {
-                    past.note_answer();
-                }
-                return answer::read(response, limit).await;
-            }
-            Err(error) => error,
-        };
-        if error.is_connect() {
-            return Err(Failure::unreachable(error.into()));
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        match &frame {
+            Some(Ok(_)) => {}
+            Some(Err(_)) => self.flight = None,
+            None => self.end(),
         }
-        let was_used = was_used(&error);
-        let failure = Failure::exchange(Phase::BeforeAnswer, error.into());
-        if !(was_used && failure.may_repeat(repeat)) {
-            return Err(failure);
+        Poll::Ready(frame.map(|frame| frame.map_err(BoxError::from)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Passing {
+    fn end(&mut self) {
+        self.place = None;
+        if let Some(flight) = self.flight.take() {
+            flight.answered();
         }
-        // Too rare to be worth a place in the pool.
-        let (answer, _connection) = self.opener.exchange(request, limit, Some(&failure)).await?;
-        Ok(answer)
     }
 }
 
-/// Whether the connection on which a pooled request failed had answered one before.
-fn was_used(error: &legacy::Error) -> bool {
-    let mut told = Extensions::new();
-    if let Some(connected) = error.connect_info() {
-        connected.get_extras(&mut told);
-    }
-    told.get().is_some_and(Past::has_answered)
-}
-
-/// One connection, one exchange at a time.
-///
-/// A pool would not do: it opens a second connection when the next request comes before the first
-/// one is back, and then commands could overtake each other on the way.
-struct Held {
-    opener: Opener,
-    slot: Mutex<Option<Idle>>,
-}
-
-struct Idle {
-    connection: Connection,
-    since: Instant,
-}
-
-impl Held {
-    fn new(connector: Connector, transport: Transport) -> Self {
-        Self { opener: Opener { connector, transport }, slot: Mutex::new(None) }
-    }
-
-    async fn exchange(
-        &self,
-        request: ElRequest,
-        repeat: Repeat,
-        limit: usize,
-    ) -> Result<Answer, Failure> {
-        let mut slot = self.slot.lock().await;
-        let mut first = None;
-        // Taken out for the exchange: if this future is dropped or fails, so is the connection.
-        if let Some(mut connection) = self.reusable(slot.take()).await {
-            match connection.send(request.clone()).await {
-                Ok(response) => {
-                    let answer = answer::read(response, limit).await?;
-                    *slot = self.keep(connection, &answer);
-                    return Ok(answer);
-                }
-                Err(failure) if failure.may_repeat(repeat) => first = Some(failure),
-                Err(failure) => return Err(failure),
-            }
+impl Drop for Passing {
+    fn drop(&mut self) {
+        // Who knows from its length that it is over does not ask again.
+        if self.body.is_end_stream() {
+            self.end();
         }
-        let (answer, connection) = self.opener.exchange(request, limit, first.as_ref()).await?;
-        *slot = self.keep(connection, &answer);
-        Ok(answer)
     }
-
-    async fn reusable(&self, idle: Option<Idle>) -> Option<Connection> {
-        let Idle { mut connection, since } = idle?;
-        let kept_alive = self.opener.transport == Transport::H2c || since.elapsed() < HTTP1_IDLE;
-        (kept_alive && connection.is_usable().await).then_some(connection)
-    }
-
-    fn keep(&self, connection: Connection, answer: &Answer) -> Option<Idle> {
-        let closes = self.opener.transport == Transport::Http1 && ends_connection(answer);
-        (!closes).then(|| Idle { connection, since: Instant::now() })
-    }
-}
-
-/// Whether an HTTP/1.1 peer closes after this answer.
-pub(super) fn ends_connection(answer: &Answer) -> bool {
-    answer.version() < http::Version::HTTP_11
-        || answer.headers().get_all(CONNECTION).iter().any(|value: &HeaderValue| {
-            value
-                .as_bytes()
-                .split(|byte| *byte == b',')
-                .any(|token| token.trim_ascii().eq_ignore_ascii_case(b"close"))
-        })
 }

@@ -1,9 +1,12 @@
 //! What the operator can set about the way to the EL.
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::deadline::TimeoutMultiplier;
+use super::dial::Resolver;
 use super::endpoint::{Endpoint, RestBase};
 use super::token::{Clock, Tokens};
 
@@ -21,7 +24,7 @@ pub struct Config {
     /// How long a TCP connection may take to come up. Short, so that the CL has a definite error
     /// in time when packets vanish.
     pub connect_timeout: Duration,
-    /// How long one question about the surface may take. Calls of the CL have no deadline here.
+    /// How long one question about the surface may take.
     pub probe_timeout: Duration,
     /// How often a standing surface is asked again: on JSON-RPC whether REST has come, on REST
     /// whether it is still what it was. REST over HTTP/1.1 is asked every 10 s at least, so that
@@ -32,8 +35,14 @@ pub struct Config {
     /// The longest pause between two tries while the EL cannot be reached.
     pub backoff_max: Duration,
     /// How long a command waits for those before it. Longer than any CL waits for an answer, so
-    /// that nobody misses the command that is given up; what is begun has no deadline.
+    /// that nobody misses the command that is given up, and than any deadline of the one before.
     pub command_wait: Duration,
+    /// By how much the specification's timeouts are stretched.
+    pub timeout_multiplier: TimeoutMultiplier,
+    /// How large the lanes are.
+    pub lanes: LaneSizes,
+    /// What gives the endpoint's host name its addresses, before each connection.
+    pub resolver: Resolver,
     /// The largest answer body read, in bytes.
     pub answer_limit: usize,
     /// Where the time of day comes from.
@@ -56,8 +65,36 @@ impl Config {
             backoff_min: Duration::from_millis(100),
             backoff_max: Duration::from_secs(2),
             command_wait: Duration::from_secs(30),
+            timeout_multiplier: TimeoutMultiplier::default(),
+            lanes: LaneSizes::default(),
+            resolver: Resolver::system(),
             answer_limit: 512 << 20,
             clock: Clock::system(),
+        }
+    }
+}
+
+/// How large the lanes are. Commands have one connection, and one exchange at a time on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneSizes {
+    /// h2c connections that payloads and blobs share. An answer of megabytes does not hold up one
+    /// on another connection. Over HTTP/1.1 each exchange has a connection to itself.
+    pub build_connections: NonZeroUsize,
+    /// Bulk reads of old blocks in flight at once. Some ELs stall under more than a few.
+    pub history_in_flight: NonZeroUsize,
+    /// Relayed calls other than those of the other lanes in flight at once, each on an HTTP/1.1
+    /// connection to itself.
+    pub relay_connections: NonZeroUsize,
+}
+
+impl Default for LaneSizes {
+    /// 2, 2 and 128.
+    fn default() -> Self {
+        let two = NonZeroUsize::MIN.saturating_add(1);
+        Self {
+            build_connections: two,
+            history_in_flight: two,
+            relay_connections: NonZeroUsize::MIN.saturating_add(127),
         }
     }
 }

@@ -17,15 +17,16 @@ use http_body_util::Full;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
-use hyper_util::client::legacy::connect::{self, Connected, HttpConnector};
+use hyper_util::client::legacy::connect::{self, Connected};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tower::Service;
 
+use super::dial::{Resolver, dial};
 use super::endpoint::Endpoint;
-use super::error::{Failure, Phase, Resend};
+use super::error::{Failure, Phase};
 use super::stream::Stream;
 use super::surface::Transport;
 
@@ -36,81 +37,68 @@ pub(super) const H2_WINDOW: u32 = 16 << 20;
 pub(super) const H2_PING_INTERVAL: Duration = Duration::from_secs(5);
 /// Longer than a full garbage collection of an EL on the JVM or .NET: a busy EL is not a dead one.
 pub(super) const H2_PING_TIMEOUT: Duration = Duration::from_secs(10);
-/// After this much silence TCP asks a peer for a sign of life. A kernel answers for a process that
-/// is merely busy, so this finds hosts that are gone.
-const TCP_KEEPALIVE: Duration = Duration::from_secs(10);
-/// How long bytes may go unacknowledged. This one runs for a busy process too, once its buffers
-/// are full, so it is longer than any CL waits.
-#[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
-const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
-
 pub(super) type BoxError = Box<dyn Error + Send + Sync>;
 pub(super) type ElRequest = Request<Full<Bytes>>;
 
 /// A body that is handed on piece by piece, in either direction.
 pub type StreamedBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// Opens connections. Over TCP it resolves the name anew each time and tries all addresses with a
-/// stagger.
+/// Opens connections to the EL.
 #[derive(Clone, Debug)]
 pub(super) struct Connector {
-    tcp: HttpConnector,
-    /// The socket file, if the EL is behind one: whatever is asked for is there.
-    socket: Option<Arc<Path>>,
-    limit: Duration,
+    way: Way,
+    patience: Duration,
+}
+
+#[derive(Clone, Debug)]
+enum Way {
+    Tcp { resolver: Resolver, host: Arc<str>, port: u16 },
+    Unix(Arc<Path>),
 }
 
 impl Connector {
-    pub(super) fn new(endpoint: &Endpoint, connect_timeout: Duration) -> Self {
-        let mut tcp = HttpConnector::new();
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(connect_timeout));
-        tcp.set_keepalive(Some(TCP_KEEPALIVE));
-        tcp.set_keepalive_interval(Some(TCP_KEEPALIVE / 2));
-        tcp.set_keepalive_retries(Some(2));
-        #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
-        tcp.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
-        // The connector's own timeout counts from the resolved name on, and once per family.
-        Self { tcp, socket: endpoint.socket().map(Arc::from), limit: connect_timeout * 2 }
+    pub(super) fn new(endpoint: &Endpoint, resolver: Resolver, patience: Duration) -> Self {
+        let way = match endpoint.socket() {
+            Some(path) => Way::Unix(Arc::from(path)),
+            None => Way::Tcp {
+                resolver,
+                host: Arc::from(endpoint.authority().host()),
+                port: endpoint.port(),
+            },
+        };
+        Self { way, patience }
+    }
+
+    async fn connect(self) -> io::Result<Stream> {
+        match self.way {
+            Way::Tcp { resolver, host, port } => {
+                dial(&resolver, &host, port, self.patience).await.map(Stream::Tcp)
+            }
+            Way::Unix(path) => {
+                match tokio::time::timeout(self.patience, UnixStream::connect(path)).await {
+                    Ok(connected) => connected.map(Stream::Unix),
+                    Err(_) => Err(io::ErrorKind::TimedOut.into()),
+                }
+            }
+        }
     }
 }
 
+/// Whatever is asked for is there: all requests go to the one EL.
 impl Service<Uri> for Connector {
     type Response = TokioIo<Socket>;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.tcp.poll_ready(cx).map_err(Into::into)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, target: Uri) -> Self::Future {
-        let connecting = match &self.socket {
-            Some(path) => Connecting::Unix(Arc::clone(path)),
-            None => Connecting::Tcp(self.tcp.call(target)),
-        };
-        let limit = self.limit;
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let connecting = self.clone().connect();
         Box::pin(async move {
-            match tokio::time::timeout(limit, connecting.stream()).await {
-                Ok(connected) => {
-                    connected.map(|stream| TokioIo::new(Socket { stream, past: Past::default() }))
-                }
-                Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
-            }
-        })
-    }
-}
-
-enum Connecting {
-    Tcp(<HttpConnector as Service<Uri>>::Future),
-    Unix(Arc<Path>),
-}
-
-impl Connecting {
-    async fn stream(self) -> Result<Stream, BoxError> {
-        Ok(match self {
-            Self::Tcp(connecting) => Stream::Tcp(connecting.await?.into_inner()),
-            Self::Unix(path) => Stream::Unix(UnixStream::connect(path).await?),
+            let stream = connecting.await?;
+            Ok(TokioIo::new(Socket { stream, past: Past::default() }))
         })
     }
 }
@@ -128,15 +116,13 @@ enum Sender {
 }
 
 impl Connection {
-    /// Opens a connection to the authority of `target`. HTTP/2 is begun without waiting for the
-    /// peer's part: whether the peer speaks it shows in the first exchange.
-    pub(super) async fn open(
-        connector: &Connector,
-        transport: Transport,
-        target: &Uri,
-    ) -> Result<Self, Failure> {
-        let io = connector.clone().call(target.clone()).await.map_err(Failure::unreachable)?;
-        let past = io.inner().past.clone();
+    /// Opens a connection. HTTP/2 is begun without waiting for the peer's part: whether the peer
+    /// speaks it shows in the first exchange.
+    pub(super) async fn open(connector: &Connector, transport: Transport) -> Result<Self, Failure> {
+        let connected = connector.clone().connect().await;
+        let stream = connected.map_err(|error| Failure::unreachable(error.into()))?;
+        let past = Past::default();
+        let io = TokioIo::new(Socket { stream, past: past.clone() });
         let (end, ended) = oneshot::channel();
         let failed = |error: hyper::Error| Failure::unreachable(error.into());
         let sender = match transport {
@@ -182,6 +168,11 @@ impl Connection {
         self.past.0.heard.load(Ordering::Relaxed)
     }
 
+    /// Whether the peer has stopped taking what is written.
+    pub(super) fn is_write_pending(&self) -> bool {
+        self.past.0.write_pending.load(Ordering::Relaxed)
+    }
+
     /// Sends a request with an absolute URI and waits for the head of the answer.
     pub(super) async fn send(&mut self, request: ElRequest) -> Result<Response<Incoming>, Failure> {
         let sent = match &mut self.sender {
@@ -190,11 +181,8 @@ impl Connection {
         };
         sent.map_err(|error| {
             let unsent = error.message().is_some();
-            let mut failure = Failure::exchange(Phase::BeforeAnswer, error.into_error().into());
-            if unsent {
-                failure.resend = Resend::NeverSent;
-            }
-            failure
+            let failure = Failure::exchange(Phase::BeforeAnswer, error.into_error().into());
+            if unsent { failure.never_sent() } else { failure }
         })
     }
 }
@@ -233,9 +221,15 @@ pub(super) struct Past(Arc<PastFacts>);
 struct PastFacts {
     heard: AtomicBool,
     answered: AtomicBool,
+    write_pending: AtomicBool,
 }
 
 impl Past {
+    fn note_write<T>(&self, written: Poll<T>) -> Poll<T> {
+        self.0.write_pending.store(written.is_pending(), Ordering::Relaxed);
+        written
+    }
+
     /// An exchange was answered over it.
     pub(super) fn note_answer(&self) {
         self.0.answered.store(true, Ordering::Relaxed);
@@ -281,7 +275,8 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.past.note_write(written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -297,7 +292,8 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.past.note_write(written)
     }
 
     fn is_write_vectored(&self) -> bool {

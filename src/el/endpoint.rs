@@ -34,6 +34,11 @@ impl Endpoint {
         &self.authority
     }
 
+    /// The TCP port. Of no use behind a socket file.
+    pub(super) fn port(&self) -> u16 {
+        self.authority.port_u16().unwrap_or(DEFAULT_PORT)
+    }
+
     /// The socket file, if the EL is not reached over TCP.
     pub fn socket(&self) -> Option<&Path> {
         self.socket.as_deref()

@@ -4,7 +4,10 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use super::deadline::Deadline;
 use super::endpoint::Endpoint;
+use super::resend::{Earlier, Freshness, Next, Resend, Time};
+use super::terms::Plan;
 
 /// An exchange that gave no answer fit for use.
 ///
@@ -13,11 +16,14 @@ use super::endpoint::Endpoint;
 pub struct ElError {
     endpoint: String,
     failure: Failure,
+    next: Next,
 }
 
 impl ElError {
-    pub(super) fn new(endpoint: &Endpoint, failure: Failure) -> Self {
-        Self { endpoint: endpoint.to_string(), failure }
+    /// The failure of a request that is settled by `plan`; without one, of none that was made.
+    pub(super) fn new(endpoint: &Endpoint, failure: Failure, plan: Option<Plan>) -> Self {
+        let next = plan.map_or(Next::GiveUp, |plan| plan.next(&failure));
+        Self { endpoint: endpoint.to_string(), failure, next }
     }
 
     /// What went wrong.
@@ -25,15 +31,28 @@ impl ElError {
         &self.failure.kind
     }
 
-    /// Whether the EL may have acted on the request.
+    /// Who it comes from.
+    pub fn origin(&self) -> Origin {
+        self.failure.origin
+    }
+
+    /// How far the request got, all its copies taken together.
     pub fn resend(&self) -> Resend {
-        self.failure.resend
+        match (self.failure.resend, self.failure.earlier) {
+            (Resend::NeverSent, Earlier::Some) => Resend::MaybeProcessed,
+            (resend, _) => resend,
+        }
+    }
+
+    /// What comes next; [`Next::NewConnection`] has been tried already where it may be.
+    pub fn next(&self) -> Next {
+        self.next
     }
 }
 
 impl fmt::Display for ElError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { endpoint, failure } = self;
+        let Self { endpoint, failure, next: _ } = self;
         match &failure.kind {
             ErrorKind::Unreachable => {
                 write!(
@@ -81,6 +100,13 @@ impl fmt::Display for ElError {
                     "EL {endpoint} has not answered the command before this one for {seconds} s; see its log and restart it if it is stuck"
                 )
             }
+            ErrorKind::TimedOut { limit } => {
+                let seconds = limit.as_secs_f64();
+                write!(
+                    f,
+                    "EL {endpoint} has not answered within {seconds} s and the exchange was cancelled; see its log"
+                )
+            }
             ErrorKind::BadRequest { reason } => {
                 write!(f, "no request to EL {endpoint} can be made of this: {reason}")
             }
@@ -124,6 +150,12 @@ pub enum ErrorKind {
         /// How long this one waited in line.
         waited: Duration,
     },
+    /// There was no answer by the call's deadline, and the exchange was cancelled. The EL may be at
+    /// it still.
+    TimedOut {
+        /// How long the call had.
+        limit: Duration,
+    },
     /// The request has a path or headers that cannot be sent. Nothing was sent.
     BadRequest {
         /// What is wrong with it.
@@ -140,31 +172,38 @@ pub enum Phase {
     InAnswer,
 }
 
-/// Whether the EL may have acted on a request that failed.
+/// Who a failure comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resend {
-    /// The EL provably never saw the request: no connection, not yet written, a refused stream, or
-    /// a stream above the last one a GOAWAY owns up to (RFC 9113, section 8.7).
-    NeverSent,
-    /// It may have, or has.
-    MaybeProcessed,
+pub enum Origin {
+    /// The caller: what it wanted passed on cannot be sent, or it broke off in the middle.
+    Cl,
+    /// The EL, or the way to it.
+    El,
+    /// The sidecar itself.
+    Us,
 }
 
-/// Whether a request does harm if the EL gets it twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeat {
-    /// It reads, or a second time changes nothing.
-    Harmless,
-    /// It must not be carried out twice: it goes again only if the first one is
-    /// [`Resend::NeverSent`].
-    OnlyIfNeverSent,
+impl Origin {
+    /// A label for logs and metrics.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Cl => "cl",
+            Self::El => "el",
+            Self::Us => "us",
+        }
+    }
 }
 
 /// An [`ElError`] before it knows its endpoint.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) kind: ErrorKind,
+    origin: Origin,
+    /// Of the last copy.
     pub(super) resend: Resend,
+    /// Of the last copy.
+    pub(super) connection: Freshness,
+    pub(super) earlier: Earlier,
     reach: Extent,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
@@ -181,10 +220,9 @@ enum Extent {
 impl Failure {
     pub(super) fn unreachable(source: Box<dyn Error + Send + Sync>) -> Self {
         Self {
-            kind: ErrorKind::Unreachable,
-            resend: Resend::NeverSent,
             reach: Extent::Connection,
             source: Some(source),
+            ..Self::unsent(ErrorKind::Unreachable)
         }
     }
 
@@ -192,8 +230,9 @@ impl Failure {
         Self::unsent(ErrorKind::NoRest)
     }
 
-    pub(super) fn bad_request(error: &http::Error) -> Self {
-        Self::unsent(ErrorKind::BadRequest { reason: error.to_string() })
+    pub(super) fn bad_request(origin: Origin, error: &http::Error) -> Self {
+        let reason = error.to_string();
+        Self { origin, ..Self::unsent(ErrorKind::BadRequest { reason }) }
     }
 
     pub(super) fn busy(waited: Duration) -> Self {
@@ -201,7 +240,24 @@ impl Failure {
     }
 
     fn unsent(kind: ErrorKind) -> Self {
-        Self { kind, resend: Resend::NeverSent, reach: Extent::Exchange, source: None }
+        Self::new(kind, Resend::NeverSent)
+    }
+
+    fn new(kind: ErrorKind, resend: Resend) -> Self {
+        Self {
+            kind,
+            origin: Origin::El,
+            resend,
+            connection: Freshness::New,
+            earlier: Earlier::None,
+            reach: Extent::Exchange,
+            source: None,
+        }
+    }
+
+    pub(super) fn timed_out(deadline: Deadline) -> Self {
+        // Whether it was written is not known for sure, and nothing hangs on it.
+        Self::new(ErrorKind::TimedOut { limit: deadline.limit }, Resend::MaybeProcessed)
     }
 
     pub(super) fn too_large(limit: usize) -> Self {
@@ -213,7 +269,7 @@ impl Failure {
     }
 
     fn answered(kind: ErrorKind) -> Self {
-        Self { kind, resend: Resend::MaybeProcessed, reach: Extent::Exchange, source: None }
+        Self::new(kind, Resend::Answered)
     }
 
     /// A failure of an exchange on a connection that was up.
@@ -226,37 +282,51 @@ impl Failure {
         };
         let unsent = hyper.is_some_and(|error| error.is_canceled() || error.is_closed())
             || h2.is_some_and(never_processed);
+        let resend = match (&kind, phase) {
+            _ if unsent => Resend::NeverSent,
+            (ErrorKind::NotHttp, _) | (_, Phase::InAnswer) => Resend::Answered,
+            (_, Phase::BeforeAnswer) => Resend::MaybeProcessed,
+        };
+        // The body that was to be sent failed, which says nothing of the EL.
+        let is_of_cl = h2.is_none() && hyper.is_some_and(hyper::Error::is_user);
         Self {
-            kind,
-            resend: if unsent { Resend::NeverSent } else { Resend::MaybeProcessed },
+            origin: if is_of_cl { Origin::Cl } else { Origin::El },
             reach: match h2 {
                 Some(error) if error.is_reset() => Extent::Exchange,
-                // The body that was to be sent failed, which says nothing of the EL.
-                None if hyper.is_some_and(hyper::Error::is_user) => Extent::Exchange,
+                None if is_of_cl => Extent::Exchange,
                 _ => Extent::Connection,
             },
             source: Some(source),
+            ..Self::new(kind, resend)
         }
     }
 
-    /// Whether the same request may go over a new connection after this failure on a used one.
-    ///
-    /// An EL closes a connection that was idle for long just as well at the moment in which a
-    /// request goes out on it (RFC 9112, section 9.3.1), so this is no sign of trouble.
-    pub(super) fn may_repeat(&self, repeat: Repeat) -> bool {
-        match self.resend {
-            Resend::NeverSent => true,
-            Resend::MaybeProcessed => {
-                repeat == Repeat::Harmless
-                    && self.kind == ErrorKind::Broken { phase: Phase::BeforeAnswer }
-            }
+    /// Whether there is time for another attempt.
+    pub(super) fn time(&self) -> Time {
+        match self.kind {
+            ErrorKind::TimedOut { .. } => Time::Up,
+            _ => Time::Left,
         }
+    }
+
+    /// The peer of a request was told nothing of it, whatever else went wrong.
+    pub(super) fn never_sent(self) -> Self {
+        Self { resend: Resend::NeverSent, ..self }
+    }
+
+    /// It happened on a connection on which others were answered before.
+    pub(super) fn on_reused(mut self) -> Self {
+        self.connection = Freshness::Reused;
+        if self.resend == Resend::MaybeProcessed {
+            self.resend = Resend::Stale;
+        }
+        self
     }
 
     /// The failure of a request that had failed before: what the EL may have had of either counts.
     pub(super) fn after(mut self, first: Option<&Self>) -> Self {
-        if first.is_some_and(|first| first.resend == Resend::MaybeProcessed) {
-            self.resend = Resend::MaybeProcessed;
+        if first.is_some_and(|first| first.resend != Resend::NeverSent) {
+            self.earlier = Earlier::Some;
         }
         if first.is_some_and(Self::casts_doubt_on_surface) {
             self.reach = Extent::Connection;

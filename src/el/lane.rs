@@ -18,10 +18,25 @@ pub enum Lane {
     Command,
     /// What a proposal waits for: payloads and blobs, in parallel.
     Build,
-    /// Bulk reads of old blocks: at most two at once, since some ELs stall under more.
+    /// Bulk reads of old blocks: few at once, since some ELs stall under more.
     History,
     /// Everything else.
     Relay,
+}
+
+impl Lane {
+    /// Every lane.
+    pub const ALL: [Self; 4] = [Self::Command, Self::Build, Self::History, Self::Relay];
+
+    /// A label for logs and metrics.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Build => "build",
+            Self::History => "history",
+            Self::Relay => "relay",
+        }
+    }
 }
 
 /// The right to send commands, held for the whole of one logical call: the attempt and what it

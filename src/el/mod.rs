@@ -5,23 +5,31 @@
 //! [`El::surface`] tells it. [`El::send`] is one REST exchange over what was found; [`El::relay`]
 //! posts the CL's own bytes to JSON-RPC, which always may be tried.
 //!
-//! No exchange has a deadline here: the CL decides when to leave (`common.md`, *Timeouts*). The wait
-//! for a turn has one.
+//! Every exchange has a deadline, longer than any CL waits; one that is passed on has none, its CL
+//! decides when to leave.
 
 mod answer;
 mod capabilities;
+mod changes;
 mod client;
 mod config;
 mod connection;
+mod deadline;
+mod dial;
 mod endpoint;
 mod error;
+mod gauge;
+mod held;
 mod keeper;
 mod lane;
+mod pool;
 mod probe;
 mod request;
+mod resend;
 mod round;
 mod stream;
 mod surface;
+mod terms;
 mod token;
 mod trouble;
 
@@ -29,6 +37,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
@@ -37,21 +46,27 @@ use tokio::sync::{Mutex, Notify, watch};
 
 pub use answer::Answer;
 pub use capabilities::{Capabilities, Limits};
-pub use config::{Config, TransportChoice, TransportChoiceError};
+pub use config::{Config, LaneSizes, TransportChoice, TransportChoiceError};
 pub use connection::StreamedBody;
+pub use deadline::{Deadline, TimeoutMultiplier, TimeoutMultiplierError};
+pub use dial::Resolver;
 pub use endpoint::{Endpoint, EndpointError, RestBase, RestBaseError};
-pub use error::{ElError, ErrorKind, Phase, Repeat, Resend};
+pub use error::{ElError, ErrorKind, Origin, Phase};
+pub use gauge::LaneNumbers;
 pub use lane::{CommandTurn, Lane};
+pub use resend::{Earlier, Freshness, Next, Path, Repeat, Resend, Time, Tries, next};
 pub use surface::{JsonRpc, Reach, Rest, Spoken, Surface, Transport};
+pub use terms::Terms;
 pub use token::{Caller, Clock, Tokens};
 
 use client::Clients;
 use connection::{Connector, ElRequest};
 use error::Failure;
+use gauge::Gauges;
 use keeper::Keeper;
 use lane::CommandLine;
 use probe::Prober;
-use round::Known;
+use terms::Plan;
 use token::TokenSource;
 
 /// One EL. Cheap to clone; clones share everything.
@@ -65,6 +80,7 @@ struct Inner {
     prober: Prober,
     clients: Clients,
     commands: CommandLine,
+    gauges: Gauges,
     surface: watch::Sender<Arc<Surface>>,
     /// Rung when what is known of the EL may not be true any more.
     doubts: Notify,
@@ -75,7 +91,8 @@ impl El {
     /// Makes the door. Opens nothing: the EL need not be there yet.
     pub fn new(config: Config) -> Self {
         let endpoint = config.endpoint.clone();
-        let connector = Connector::new(&endpoint, config.connect_timeout);
+        let connector = Connector::new(&endpoint, config.resolver.clone(), config.connect_timeout);
+        let gauges = Gauges::default();
         Self(Arc::new(Inner {
             tokens: TokenSource::new(config.tokens.clone(), config.clock.clone()),
             prober: Prober::new(
@@ -84,8 +101,9 @@ impl El {
                 &config.rest_base,
                 config.probe_timeout,
             ),
-            clients: Clients::new(&connector, config.answer_limit),
+            clients: Clients::new(&connector, config.lanes, gauges.clone(), config.answer_limit),
             commands: CommandLine::default(),
+            gauges,
             surface: watch::Sender::new(Arc::new(Surface::unknown())),
             doubts: Notify::new(),
             keeping: Mutex::new(()),
@@ -118,6 +136,17 @@ impl El {
         self.0.surface.subscribe()
     }
 
+    /// The numbers of a lane now. Those of the relayed and of the passed are in the lane they went
+    /// in; the sidecar's own questions about the surface are in none.
+    pub fn lane(&self, lane: Lane) -> LaneNumbers {
+        self.0.gauges.of(lane).numbers()
+    }
+
+    /// The numbers of all lanes now.
+    pub fn lanes(&self) -> [(Lane, LaneNumbers); 4] {
+        Lane::ALL.map(|lane| (lane, self.lane(lane)))
+    }
+
     /// Where the EL is.
     pub fn endpoint(&self) -> &Endpoint {
         &self.0.endpoint
@@ -136,19 +165,34 @@ impl El {
         Some(Caller { bearer: Some(bearer), traceparent: None })
     }
 
+    /// The deadline of a call that the specification gives `timeout` and that begins now; longer
+    /// than that, and longer than any CL waits ([`TimeoutMultiplier`]).
+    pub fn deadline(&self, timeout: Duration) -> Deadline {
+        self.0.config.timeout_multiplier.deadline(timeout)
+    }
+
+    fn relay_deadline(&self) -> Deadline {
+        self.0.config.timeout_multiplier.relay_deadline()
+    }
+
     /// Takes the next place in the line of commands, now and not when first polled; resolves when
     /// all earlier turns are over.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Busy`] when that takes longer than [`Config::command_wait`], counted from the
-    /// first poll. The place is given up; the command in flight is left alone.
+    /// [`ErrorKind::Busy`] when that takes longer than [`Config::command_wait`] times
+    /// [`Config::timeout_multiplier`], counted from the first poll. The place is given up; the command in flight is left alone.
     pub fn command_turn(
         &self,
     ) -> impl Future<Output = Result<CommandTurn, ElError>> + Send + use<> {
-        let turn = self.0.commands.turn(self.0.config.command_wait);
+        let config = &self.0.config;
+        let patience = config.timeout_multiplier.stretch(config.command_wait);
+        let turn = self.0.commands.turn(patience);
         let el = self.clone();
-        async move { turn.await.map_err(|failure| el.error(failure)) }
+        async move {
+            let _waiting = el.0.gauges.of(Lane::Command).wait();
+            turn.await.map_err(|failure| el.error(failure, None))
+        }
     }
 
     /// One REST exchange over the transport REST was found on.
@@ -163,29 +207,29 @@ impl El {
     ///
     /// # What is sent twice
     ///
-    /// A request that fails on a connection on which others were answered before goes once more,
-    /// over a new connection, if the EL provably never got it ([`Resend::NeverSent`]), or if a
-    /// repetition is harmless and the connection or stream ended before the answer began. That
-    /// ends it: a request is sent at most twice, and only once if its connection was new.
+    /// What [`next`] says goes once more, over a new connection. After an error,
+    /// [`ElError::next`] tells whether the call goes to [`El::relay`], then with
+    /// [`Terms::after`] it.
     pub async fn send(
         &self,
         lane: Lane,
         caller: &Caller,
         request: Request<Bytes>,
-        repeat: Repeat,
+        terms: impl Into<Terms>,
     ) -> Result<Answer, ElError> {
+        let plan = terms.into().plan(Path::Rest, || self.relay_deadline());
         let surface = self.surface();
         let transport = match &surface.rest {
             Some(rest) => rest.transport,
-            None => return Err(self.error(Failure::no_rest())),
+            None => return Err(self.error(Failure::no_rest(), Some(plan))),
         };
         let token = self.0.tokens.for_call(caller);
         let path = request::relative(&request);
         let uri = self.0.endpoint.rest_uri(&self.0.config.rest_base, path);
         let request = uri
             .map(|uri| request::rest(request, uri, caller, token))
-            .map_err(|error| self.error(Failure::bad_request(&error)))?;
-        self.exchange(lane, transport, request, repeat, &surface).await
+            .map_err(|error| self.error(Failure::bad_request(Origin::Us, &error), Some(plan)))?;
+        self.exchange(lane, transport, request, plan, &surface).await
     }
 
     /// Posts `body` as it is to the EL's JSON-RPC. What is sent twice is as for [`El::send`].
@@ -198,8 +242,9 @@ impl El {
         lane: Lane,
         caller: &Caller,
         body: Bytes,
-        repeat: Repeat,
+        terms: impl Into<Terms>,
     ) -> Result<Answer, ElError> {
+        let plan = terms.into().plan(Path::JsonRpc, || self.relay_deadline());
         let surface = self.surface();
         let token = self.0.tokens.for_call(caller);
         let request = self
@@ -207,9 +252,9 @@ impl El {
             .endpoint
             .json_rpc_uri()
             .map(|uri| request::json_rpc(body, uri, caller, token))
-            .map_err(|error| self.error(Failure::bad_request(&error)))?;
+            .map_err(|error| self.error(Failure::bad_request(Origin::Us, &error), Some(plan)))?;
         let transport = surface.relay_transport();
-        let answer = self.exchange(lane, transport, request, repeat, &surface).await?;
+        let answer = self.exchange(lane, transport, request, plan, &surface).await?;
         self.0.learn_json_rpc(answer.status());
         Ok(answer)
     }
@@ -240,9 +285,9 @@ impl El {
             .endpoint
             .passing_uri(request::relative(&request))
             .map(|uri| request::passed(request, uri, token))
-            .map_err(|error| self.error(Failure::bad_request(&error)))?;
+            .map_err(|error| self.error(Failure::bad_request(Origin::Cl, &error), None))?;
         let passed = self.0.clients.pass(lane, transport, request).await;
-        self.noted(lane, transport, passed, &surface).map(request::passed_back)
+        self.noted(lane, transport, passed, None, &surface).map(request::passed_back)
     }
 
     /// Puts what is known of the EL in doubt: REST is withdrawn until it was found again. For
@@ -257,17 +302,17 @@ impl El {
         lane: Lane,
         transport: Transport,
         request: ElRequest,
-        repeat: Repeat,
+        plan: Plan,
         surface: &Surface,
     ) -> Result<Answer, ElError> {
         let bearer = request.headers().get(AUTHORIZATION).cloned();
-        let exchanged = self.0.clients.exchange(lane, transport, request, repeat).await;
+        let exchanged = self.0.clients.exchange(lane, transport, request, plan).await;
         if let Ok(answer) = &exchanged
             && !matches!(answer.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
         {
             self.0.tokens.prove(bearer.as_ref());
         }
-        self.noted(lane, transport, exchanged, surface)
+        self.noted(lane, transport, exchanged, Some(plan), surface)
     }
 
     /// Draws from an exchange what it says about the EL.
@@ -276,6 +321,7 @@ impl El {
         lane: Lane,
         transport: Transport,
         exchanged: Result<T, Failure>,
+        plan: Option<Plan>,
         surface: &Surface,
     ) -> Result<T, ElError> {
         match exchanged {
@@ -287,15 +333,16 @@ impl El {
                 if failure.casts_doubt_on_surface() {
                     self.0.doubt(surface.epoch);
                 }
-                let error = self.error(failure);
-                tracing::debug!(?lane, %transport, %error, "exchange failed");
+                let error = self.error(failure, plan);
+                let origin = error.origin().label();
+                tracing::debug!(?lane, %transport, origin, %error, "exchange failed");
                 Err(error)
             }
         }
     }
 
-    fn error(&self, failure: Failure) -> ElError {
-        ElError::new(&self.0.endpoint, failure)
+    fn error(&self, failure: Failure, plan: Option<Plan>) -> ElError {
+        ElError::new(&self.0.endpoint, failure, plan)
     }
 }
 
@@ -317,108 +364,5 @@ impl fmt::Debug for El {
             .field("endpoint", &self.0.endpoint)
             .field("surface", &self.surface())
             .finish_non_exhaustive()
-    }
-}
-
-/// How the surface changes.
-impl Inner {
-    /// A round of questions was answered. The epoch grows unless nothing was lost and nothing
-    /// changed since the last one.
-    fn found(&self, rest: Option<Rest>, known: Known, why: String) {
-        self.surface.send_if_modified(|surface| {
-            let Known { h2c, http1 } = known;
-            let json_rpc = JsonRpc::Unknown;
-            let epoch = surface.epoch + 1;
-            let next = Surface { epoch, reach: Reach::Up, rest, h2c, http1, json_rpc, why };
-            if surface.agrees_with(&next) {
-                return false;
-            }
-            self.tell_found(&next);
-            *surface = Arc::new(next);
-            true
-        });
-    }
-
-    fn tell_found(&self, surface: &Surface) {
-        let Surface { epoch, why, .. } = surface;
-        let (endpoint, base) = (&self.endpoint, &self.config.rest_base);
-        if surface.rest.is_some() || self.config.transport == TransportChoice::Json {
-            tracing::info!(%endpoint, epoch, "surface found: {why}");
-        } else {
-            // A path that has moved looks the same as an EL without REST, so the path is told.
-            tracing::warn!(%endpoint, epoch, %base, "no REST-SSZ here: {why}");
-        }
-    }
-
-    /// A round of questions was not answered.
-    fn not_found(&self, reach: Reach, known: Known, why: String) {
-        let Known { h2c, http1 } = known;
-        self.change(|surface| Surface { reach, rest: None, h2c, http1, why, ..surface });
-    }
-
-    fn waiting_for_bearer(&self) {
-        let why = "waiting for the CL's first call, whose bearer token the probe borrows";
-        self.change(|surface| Surface { why: why.to_owned(), ..surface });
-    }
-
-    fn withdraw_rest(&self, why: &str) {
-        self.change(|surface| Surface { rest: None, why: why.to_owned(), ..surface });
-    }
-
-    /// REST is there after all, and the EL is the one it was.
-    fn reinstate(&self, rest: Rest) {
-        let why = format!("REST-SSZ over {}", rest.transport);
-        self.change(|surface| Surface { rest: Some(rest), why, ..surface });
-    }
-
-    /// REST is there as it was, but nothing proves that the EL is the process it was.
-    fn succeed(&self, rest: Rest) {
-        let why = format!("REST-SSZ over {}", rest.transport);
-        self.change(|surface| {
-            let epoch = surface.epoch + 1;
-            let json_rpc = JsonRpc::Unknown;
-            tracing::debug!(epoch, "the EL may be another process, which offers the same");
-            Surface { epoch, rest: Some(rest), json_rpc, why, ..surface }
-        });
-    }
-
-    fn learn_json_rpc(&self, status: StatusCode) {
-        let json_rpc = match status {
-            StatusCode::OK => JsonRpc::Present,
-            status if denies_json_rpc(status) => JsonRpc::Absent,
-            _ => return,
-        };
-        if self.surface.borrow().json_rpc != json_rpc {
-            self.change(|surface| Surface { json_rpc, ..surface });
-        }
-    }
-
-    fn doubt(&self, epoch: u64) {
-        let surface = self.surface.borrow().clone();
-        if surface.epoch != epoch || surface.reach != Reach::Up {
-            return;
-        }
-        if surface.rest.is_some() {
-            self.withdraw_rest("a connection was lost; the EL is asked again");
-        }
-        self.doubts.notify_one();
-    }
-
-    /// An exchange succeeded: if the EL was thought to be gone, it is asked at once.
-    fn heard_from(&self) {
-        if self.surface.borrow().reach == Reach::Down {
-            self.doubts.notify_one();
-        }
-    }
-
-    fn change(&self, change: impl FnOnce(Surface) -> Surface) {
-        self.surface.send_if_modified(|surface| {
-            let next = change(Surface::clone(surface));
-            let changed = **surface != next;
-            if changed {
-                *surface = Arc::new(next);
-            }
-            changed
-        });
     }
 }

@@ -13,10 +13,11 @@ use http_body_util::Full;
 
 use super::answer::{self, Answer};
 use super::capabilities::{Capabilities, MAX_DOCUMENT_BYTES};
-use super::client::ends_connection;
+
 use super::connection::{Connection, Connector, ElRequest};
 use super::endpoint::{Endpoint, RestBase};
-use super::error::{ErrorKind, Failure, Phase};
+use super::error::{ErrorKind, Failure, Origin, Phase};
+use super::held::ends_connection;
 use super::surface::{Spoken, Transport};
 
 /// What is asked.
@@ -114,11 +115,7 @@ impl Prober {
         question: Question,
         token: Option<HeaderValue>,
     ) -> (Reply, Option<Connection>) {
-        let uri = match self.uri(question) {
-            Ok(uri) => uri,
-            Err(failure) => return (Reply::Unreachable(failure), None),
-        };
-        match Connection::open(&self.connector, transport, uri).await {
+        match Connection::open(&self.connector, transport).await {
             Ok(connection) => self.ask_over(connection, transport, question, token).await,
             Err(failure) => (Reply::Unreachable(failure), None),
         }
@@ -163,7 +160,7 @@ impl Prober {
             Question::Capabilities => &self.capabilities,
             Question::Spoken => &self.json_rpc,
         };
-        uri.as_ref().map_err(Failure::bad_request)
+        uri.as_ref().map_err(|error| Failure::bad_request(Origin::Us, error))
     }
 }
 

@@ -32,7 +32,7 @@ impl Blobs {
         context: Context<'_>,
     ) -> Result<(Self, Exchange), RelayReason> {
         context.offer.ok_or(RelayReason::NoRest)?;
-        let is_over = context.memory.newest_block_fork() >= Some(Fork::Osaka);
+        let is_over = context.memory.newest_fork() >= Some(Fork::Osaka);
         if version == Version::V1 && is_over {
             return Err(RelayReason::EndedWithOsaka);
         }
@@ -186,13 +186,13 @@ fn only_requested(entries: &[&[u8]], columns: [u8; 16]) -> Result<Option<Bytes>,
     let requested: Vec<_> = (0..schema::CELLS_PER_EXT_BLOB)
         .filter(|column| columns[column / 8] >> (column % 8) & 1 == 1)
         .collect();
-    let mut slots_left_out = false;
+    let (mut slots_left_out, mut as_asked) = (false, false);
     let mut cells = Vec::with_capacity(entries.len());
     for entry in entries {
         let lists = cells_and_proofs(entry)?;
         for list in lists.iter().flatten() {
             match list.len() {
-                length if length == requested.len() => {}
+                length if length == requested.len() => as_asked = true,
                 schema::CELLS_PER_EXT_BLOB => slots_left_out = true,
                 length => {
                     let asked = requested.len();
@@ -204,8 +204,10 @@ fn only_requested(entries: &[&[u8]], columns: [u8; 16]) -> Result<Option<Bytes>,
         }
         cells.push(lists);
     }
-    if !slots_left_out {
-        return Ok(None);
+    match (slots_left_out, as_asked) {
+        (false, _) => return Ok(None),
+        (true, false) => {}
+        (true, true) => return Err(bad_answer("cells in two forms")),
     }
     let pick = |list: &Vec<&[u8]>| {
         let picked = requested.iter().filter_map(|column| list.get(*column));

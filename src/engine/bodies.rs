@@ -3,7 +3,8 @@
 //!
 //! Over REST an answer holds only blocks of the fork that is asked for, over JSON-RPC those of all
 //! (refactor.md, "Historical bodies"). So the forks are asked one after the other, newest first, in
-//! pieces that the EL takes, and the entries are merged in the order of the request.
+//! pieces that the EL takes, and the entries are merged in the order of the request. What is missing
+//! then is known to be so only if every fork that the chain has was asked; else JSON-RPC is.
 
 mod by_hash;
 mod by_range;
@@ -13,7 +14,7 @@ pub(super) use by_hash::BodiesByHash;
 pub(super) use by_range::BodiesByRange;
 
 use super::{
-    Context, Problem, ProblemKind, RelayReason, Step,
+    Answer, Context, Problem, ProblemKind, RelayReason, Step,
     exchange::{bad_answer, ssz_body},
     method::{RestEndpoint, Version},
 };
@@ -84,6 +85,16 @@ fn forks(context: Context<'_>) -> Result<Vec<Fork>, RelayReason> {
     let offer = context.offer.ok_or(RelayReason::NoRest)?;
     let forks: Vec<_> = offer.forks().iter().rev().copied().collect();
     if forks.is_empty() { Err(RelayReason::ForkNotOffered) } else { Ok(forks) }
+}
+
+/// The end of a call that found these, once every fork offered was asked for the others.
+fn end(found: &[Entry], context: Context<'_>) -> Step {
+    let offers_all = || context.offer.is_some_and(|offer| offer.covers(context.memory.eras()));
+    if found.iter().all(Option::is_some) || offers_all() {
+        Step::Answer(Answer::Result(print(found)))
+    } else {
+        Step::Consult(Some(RelayReason::EraNotOffered))
+    }
 }
 
 fn wrong_number(got: usize, wanted: usize) -> RelayReason {

@@ -25,22 +25,27 @@ impl Bounds {
     /// Reads the `result` of `eth_config` (EIP-7910). `None`: it is none, or says nothing of use.
     ///
     /// The result names no forks, so they are told by the precompiles that came with them. Nothing
-    /// tells Osaka from its successors, nor how long the newest entry lasts: both stay open.
+    /// tells Osaka from its successors, nor how long the newest entry lasts: both stay open. `last` is
+    /// the furthest fork of the future; between `next` and it there may be others.
     pub fn from_eth_config(result: &[u8]) -> Option<Self> {
         let config: Value = serde_json::from_slice(result).ok()?;
         let entry = |name| Entry::read(config.get(name)?);
         let current = entry("current")?;
-        let entries: Vec<_> = [entry("last"), Some(current), entry("next")].into_iter().collect();
         let mut bounds = Self::default();
-        let mut entries = entries.into_iter().flatten().peekable();
-        while let Some(entry) = entries.next() {
-            bounds.since(entry.from, *entry.forks.start());
-            let end = match entries.peek() {
-                // An entry that does not come later is no end of this one.
-                Some(next) => next.from.checked_sub(1).filter(|end| *end >= entry.from)?,
-                None => entry.from,
-            };
-            bounds.until(end, *entry.forks.end());
+        let newest = match entry("next") {
+            Some(next) => {
+                // An entry that does not come later is no end of the one before it.
+                let end = next.from.checked_sub(1).filter(|end| *end >= current.from)?;
+                bounds.since(current.from, *current.forks.start());
+                bounds.until(end, *current.forks.end());
+                next
+            }
+            None => current,
+        };
+        bounds.since(newest.from, *newest.forks.start());
+        bounds.until(newest.from, *newest.forks.end());
+        if let Some(last) = entry("last").filter(|last| last.from >= newest.from) {
+            bounds.since(last.from, *last.forks.start());
         }
         Some(bounds)
     }
@@ -136,7 +141,8 @@ mod tests {
     const BLS: &str = "BLS12_G1ADD";
     const P256: &str = "P256VERIFY";
 
-    fn bounds(last: Value, current: Value, next: Value) -> Option<Bounds> {
+    /// What an EL says at `current`.
+    fn bounds(current: Value, next: Value, last: Value) -> Option<Bounds> {
         let result = json!({"current": current, "next": next, "last": last});
         Bounds::from_eth_config(result.to_string().as_bytes())
     }
@@ -147,18 +153,34 @@ mod tests {
 
     #[test]
     fn neighbouring_entries_bound_each_other() {
-        let known =
-            bounds(entry(100, &[KZG]), entry(200, &[KZG, BLS]), entry(300, &[KZG, BLS, P256]))
-                .unwrap();
+        let (prague, osaka) = (entry(200, &[KZG, BLS]), entry(300, &[KZG, BLS, P256]));
+        // The fork after this one is the furthest; or it is followed by one of blob parameters.
+        for last in [osaka.clone(), entry(400, &[KZG, BLS, P256])] {
+            let known = bounds(prague.clone(), osaka.clone(), last).unwrap();
+            for (timestamp, forks) in [
+                (0, Fork::Paris..=Fork::Prague),
+                (199, Fork::Paris..=Fork::Prague),
+                (200, Fork::Prague..=Fork::Prague),
+                (299, Fork::Prague..=Fork::Prague),
+                (300, Fork::Osaka..=Fork::Amsterdam),
+                (u64::MAX, Fork::Osaka..=Fork::Amsterdam),
+            ] {
+                assert_eq!(at(&known, timestamp), forks, "at {timestamp}");
+            }
+        }
+    }
+
+    #[test]
+    fn forks_may_lie_between_the_next_one_and_the_furthest() {
+        let cancun = entry(100, &[KZG]);
+        let known = bounds(entry(0, &[]), cancun, entry(400, &[KZG, BLS, P256])).unwrap();
         for (timestamp, forks) in [
-            (0, Fork::Paris..=Fork::Cancun),
-            (99, Fork::Paris..=Fork::Cancun),
+            (0, Fork::Paris..=Fork::Shanghai),
+            (99, Fork::Paris..=Fork::Shanghai),
             (100, Fork::Cancun..=Fork::Cancun),
-            (199, Fork::Cancun..=Fork::Cancun),
-            (200, Fork::Prague..=Fork::Prague),
-            (299, Fork::Prague..=Fork::Prague),
-            (300, Fork::Osaka..=Fork::Amsterdam),
-            (u64::MAX, Fork::Osaka..=Fork::Amsterdam),
+            (101, Fork::Cancun..=Fork::Amsterdam),
+            (399, Fork::Cancun..=Fork::Amsterdam),
+            (400, Fork::Osaka..=Fork::Amsterdam),
         ] {
             assert_eq!(at(&known, timestamp), forks, "at {timestamp}");
         }
@@ -166,17 +188,17 @@ mod tests {
 
     #[test]
     fn the_newest_entry_does_not_last_for_ever() {
-        let known = bounds(Value::Null, entry(200, &[KZG, BLS]), Value::Null).unwrap();
+        let known = bounds(entry(200, &[KZG, BLS]), Value::Null, Value::Null).unwrap();
         assert_eq!(at(&known, 200), Fork::Prague..=Fork::Prague);
         assert_eq!(at(&known, 201), Fork::Prague..=Fork::Amsterdam);
-        let old = bounds(Value::Null, entry(0, &[]), entry(9, &[KZG])).unwrap();
+        let old = bounds(entry(0, &[]), entry(9, &[KZG]), entry(9, &[KZG])).unwrap();
         assert_eq!(at(&old, 8), Fork::Paris..=Fork::Shanghai);
     }
 
     #[test]
     fn a_blob_parameter_fork_only_moves_the_bounds() {
         let osaka = [KZG, BLS, P256];
-        let known = bounds(entry(100, &osaka), entry(200, &osaka), Value::Null).unwrap();
+        let known = bounds(entry(100, &osaka), entry(200, &osaka), entry(300, &osaka)).unwrap();
         assert_eq!(at(&known, 99), Fork::Paris..=Fork::Amsterdam);
         assert_eq!(at(&known, 100), Fork::Osaka..=Fork::Amsterdam);
     }
@@ -188,7 +210,7 @@ mod tests {
             "0x000000000000000000000000000000000000000a": KZG,
             "0x000000000000000000000000000000000000000b": BLS,
         });
-        let known = bounds(Value::Null, current, Value::Null).unwrap();
+        let known = bounds(current, Value::Null, Value::Null).unwrap();
         assert_eq!(at(&known, 200), Fork::Prague..=Fork::Prague);
     }
 
@@ -201,8 +223,14 @@ mod tests {
         assert_eq!(Bounds::from_eth_config(b"{"), None);
         let mut untimed = entry(200, &[KZG]);
         untimed["activationTime"] = json!("0xc8");
-        assert_eq!(bounds(Value::Null, untimed, Value::Null), None);
-        assert_eq!(bounds(entry(300, &[KZG]), good, Value::Null), None, "last after current");
+        assert_eq!(bounds(untimed, Value::Null, Value::Null), None);
+        assert_eq!(bounds(entry(300, &[KZG]), good.clone(), Value::Null), None, "next before");
+        let known = bounds(good.clone(), entry(300, &[KZG, BLS]), Value::Null);
+        assert_eq!(
+            bounds(good, entry(300, &[KZG, BLS]), entry(100, &[P256])),
+            known,
+            "last before"
+        );
     }
 
     #[test]
@@ -217,7 +245,7 @@ mod tests {
     fn traffic_narrows_what_the_el_left_open() {
         let mut known = Bounds::default();
         known.note(250, Fork::Osaka);
-        let told = bounds(Value::Null, entry(200, &[KZG, BLS, P256]), Value::Null).unwrap();
+        let told = bounds(entry(200, &[KZG, BLS, P256]), Value::Null, Value::Null).unwrap();
         known.add(&told);
         assert_eq!(at(&known, 220), Fork::Osaka..=Fork::Osaka);
         assert_eq!(at(&known, 260), Fork::Osaka..=Fork::Amsterdam);

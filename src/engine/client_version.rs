@@ -33,7 +33,7 @@ pub(super) fn begin(raw: Option<&[u8]>, context: Context<'_>) -> Result<Exchange
     context.offer.ok_or(RelayReason::NoRest)?;
     let [own] = exactly(&params(raw)?)?;
     // A CL that does not say who it is by the rules is the EL's to answer.
-    let own: ClientVersion<'_> = serde_json::from_slice(own).map_err(|_| RelayReason::NoParams)?;
+    let own = own_version(own).ok_or(RelayReason::NoParams)?;
     if let Ok(header) = HeaderValue::from_str(&format!("{}/{}", own.code, own.version)) {
         context.memory.note_client_version(header);
     }
@@ -55,6 +55,11 @@ pub(super) fn resume(answer: &Response<Bytes>) -> Result<Step, RelayReason> {
     let body = answer.body();
     let list = versions(body).ok_or_else(|| bad_answer("an identity that is not a list"))?;
     Ok(Step::Answer(Answer::Result(body.slice_ref(list.as_bytes()))))
+}
+
+/// Of an object only: serde would take an array for the members in their order.
+fn own_version(own: &[u8]) -> Option<ClientVersion<'_>> {
+    own.starts_with(b"{").then(|| serde_json::from_slice(own).ok())?
 }
 
 fn versions(body: &[u8]) -> Option<&str> {

@@ -5,7 +5,7 @@ use super::{
     exchange::{Endpoint, INVALID, VALID, bad_answer, ssz_body},
     header_fork::{self, Certainty, HeaderFork},
     method::{Method, RestEndpoint, Version},
-    params::{params, shapes, timestamp},
+    params::{note_time, params, shapes, timestamp},
     payload_status,
 };
 use crate::wire::{self, Fork, Source, schema};
@@ -44,7 +44,9 @@ impl Forkchoice {
         let build_at = parts.attributes.map(timestamp).transpose()?;
         let header = match (parts.attributes, build_at) {
             (Some(attributes), Some(timestamp)) => {
-                header_fork::of_timestamp(shapes(method, attributes)?, timestamp, context)?
+                let shapes = shapes(method, attributes)?;
+                note_time(timestamp, shapes, context);
+                header_fork::of_timestamp(shapes, timestamp, context)?
             }
             _ => header_fork::of_head(method, head, parts.custody, context)?,
         };

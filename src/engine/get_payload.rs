@@ -80,9 +80,10 @@ impl GetPayload {
                 }
                 None => Err(problem.to_relay(RestEndpoint::PayloadFetch)),
             },
-            ProblemKind::UnknownPayload | ProblemKind::Auth(_) | ProblemKind::NotReady => {
-                Ok(Step::Answer(problem.to_answer()))
-            }
+            // Over REST an id may be gone after the first fetch (refactor.md, "Build a payload"), or
+            // its build was begun over JSON-RPC: there it may still be known.
+            ProblemKind::UnknownPayload => Err(RelayReason::UnknownPayload),
+            ProblemKind::Auth(_) | ProblemKind::NotReady => Ok(Step::Answer(problem.to_answer())),
             _ => Err(problem.to_relay(RestEndpoint::PayloadFetch)),
         }
     }

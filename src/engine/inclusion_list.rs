@@ -56,9 +56,10 @@ impl InclusionList {
         let offer = context.offer.ok_or(RelayReason::NoRest)?;
         match raw.map(|raw| params(Some(raw))).transpose()?.unwrap_or_default()[..] {
             [] => {}
-            // An older draft's parent hash: the list is the EL's view of its pool (bogota.md), and
-            // no path of REST that ELs agree on has a place for it.
-            [hash] => drop(wire::json_data::<32>(hash)?),
+            // A newer draft's parent, which the list has to fit on: `null` is the head. No path of
+            // REST that ELs agree on has a place for it.
+            [parent] if wire::is_null(parent) => {}
+            [_] => return Err(RelayReason::ListOfParent),
             ref more => return Err(RelayReason::ParamCount { wanted: "0 or 1", got: more.len() }),
         }
         let mut forks = Method::InclusionList.forks().iter().rev().copied();
@@ -79,6 +80,10 @@ impl InclusionList {
         answer: &Response<Bytes>,
         context: Context<'_>,
     ) -> Result<Step, RelayReason> {
+        if answer.status() == StatusCode::NO_CONTENT {
+            // No list now says nothing of the next one.
+            return Err(RelayReason::RestRefused(answer.status()));
+        }
         if let Some(ssz) = ssz_body(answer)? {
             let result = wire::to_json(schema::INCLUSION_LIST_RESPONSE, self.fork, ssz)?;
             context.memory.note_inclusion_list_path(self.path);

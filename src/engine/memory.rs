@@ -24,6 +24,10 @@ pub struct Memory {
 #[derive(Debug, Default)]
 struct Inner {
     learned: Bounds,
+    /// Of what the CL spoke of, the latest time in seconds.
+    newest_time: Option<u64>,
+    /// The newest fork that the chain is known to have reached.
+    newest_fork: Option<Fork>,
     payload_ids: Recent<[u8; 8], Build>,
     blocks: Recent<[u8; 32], Fork>,
     client_version: Option<http::HeaderValue>,
@@ -82,6 +86,29 @@ impl Memory {
         if from <= to { from..=to } else { fixed }
     }
 
+    /// Notes that the CL spoke of a block or attributes of that timestamp in a method that exists
+    /// from that fork on, whatever the EL says to it: a CL follows its chain's schedule.
+    pub fn note_time(&self, timestamp: u64, since: Fork) {
+        let mut inner = self.lock();
+        inner.newest_time = inner.newest_time.max(Some(timestamp));
+        inner.newest_fork = inner.newest_fork.max(Some(since));
+    }
+
+    /// The forks that the chain's blocks can be of, as far as is known: from the fork of time 0 up to
+    /// that of the latest time which the CL spoke of. Those that the REST-SSZ specification does not
+    /// have are left out until the chain is known to have reached them.
+    pub fn eras(&self) -> impl Iterator<Item = Fork> {
+        let oldest = *self.forks_at(0).start();
+        let inner = self.lock();
+        let time = inner.newest_time.unwrap_or(u64::MAX);
+        let ([.., last], [.., last_specified]) = (Fork::ALL, Fork::SPECIFIED);
+        let learned = *inner.learned.forks_at(time, last).end();
+        let scheduled = self.schedule.as_ref().map(|schedule| *schedule.forks_at(time).end());
+        let newest = learned.min(scheduled.unwrap_or(last)).min(last_specified);
+        let newest = newest.max(inner.newest_fork.unwrap_or(oldest));
+        Fork::ALL.into_iter().filter(move |fork| (oldest..=newest).contains(fork))
+    }
+
     /// Notes that the EL took a block or attributes of that timestamp for one of that fork.
     pub fn learn(&self, timestamp: u64, fork: Fork) {
         if self.forks_at(timestamp) != (fork..=fork) {
@@ -104,9 +131,12 @@ impl Memory {
         self.lock().payload_ids.get(&payload_id)
     }
 
-    /// Notes the fork of a block that the EL called VALID.
+    /// Notes the fork of a block that the EL called VALID. That the chain has reached the fork
+    /// outlives the EL process.
     pub fn note_block(&self, block_hash: [u8; 32], fork: Fork) {
-        self.lock().blocks.insert(block_hash, fork);
+        let mut inner = self.lock();
+        inner.blocks.insert(block_hash, fork);
+        inner.newest_fork = inner.newest_fork.max(Some(fork));
     }
 
     /// The fork of a block that the EL called VALID not long ago.
@@ -114,9 +144,14 @@ impl Memory {
         self.lock().blocks.get(&block_hash)
     }
 
-    /// The fork of the block that the EL called VALID last.
-    pub fn newest_block_fork(&self) -> Option<Fork> {
-        self.lock().blocks.newest()
+    /// The newest fork that the chain is known to have reached: by a block that the EL called VALID,
+    /// by a method that the CL called, or by the time of what it spoke of.
+    pub fn newest_fork(&self) -> Option<Fork> {
+        let (time, newest) = {
+            let inner = self.lock();
+            (inner.newest_time, inner.newest_fork)
+        };
+        newest.max(time.map(|time| *self.forks_at(time).start()))
     }
 
     /// Notes that the EL serves a body only under its block's own fork.
@@ -182,10 +217,6 @@ impl<K: PartialEq, V: Copy> Recent<K, V> {
             self.0.pop_front();
         }
         self.0.push_back((key, value));
-    }
-
-    fn newest(&self) -> Option<V> {
-        self.0.back().map(|(_, value)| *value)
     }
 
     fn get(&self, key: &K) -> Option<V> {

@@ -1,6 +1,7 @@
 //! The Engine API methods that the sidecar gives a meaning of its own.
 
 use crate::wire::Fork;
+use std::time::Duration;
 
 /// Version suffix of a method name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,10 +119,10 @@ impl RestEndpoint {
 /// How calls of a method may run beside each other (common.md, "Message ordering").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// newPayload, forkchoiceUpdated and the inclusion list on top of them: one at a time, in order
-    /// of arrival.
+    /// newPayload and forkchoiceUpdated: one at a time, in order of arrival.
     Command,
-    /// Reads of what is built or pooled, which a proposer waits for: beside everything else.
+    /// Reads of what is built or pooled, which a proposer or a member of the inclusion list's
+    /// committee waits for: beside everything else.
     Build,
     /// Bulk reads of old blocks: few at a time.
     History,
@@ -131,12 +132,12 @@ pub enum Order {
 
 impl Order {
     /// How calls of a method may run beside each other, whether it is translated or not: a newer
-    /// version, a witness variant or the inclusion list is as much a command as what is.
+    /// version or a witness variant is as much a command as what is.
     pub fn of_name(name: &str) -> Self {
-        const COMMANDS: [&str; 3] =
-            ["engine_newPayload", "engine_forkchoiceUpdated", "engine_getInclusionList"];
+        const COMMANDS: [&str; 2] = ["engine_newPayload", "engine_forkchoiceUpdated"];
         match Method::from_name(name) {
             _ if COMMANDS.iter().any(|command| name.starts_with(command)) => Self::Command,
+            _ if name.starts_with("engine_getInclusionList") => Self::Build,
             Some(Method::GetPayload(_) | Method::Blobs(_)) => Self::Build,
             Some(Method::BodiesByHash(_) | Method::BodiesByRange(_)) => Self::History,
             _ => Self::Free,
@@ -149,7 +150,7 @@ impl Order {
         let has = |wanted: &str| path.split('/').any(|segment| segment == wanted);
         if has("bodies") {
             Self::History
-        } else if has("blobs") {
+        } else if has("blobs") || has("inclusion-list") || has("inclusion_list") {
             Self::Build
         } else if has("payloads") || has("forkchoice") {
             if *verb == http::Method::POST { Self::Command } else { Self::Build }
@@ -201,6 +202,21 @@ impl Method {
     /// The method's JSON-RPC name.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, method)| *method == self).map_or("", |(name, _)| name)
+    }
+
+    /// How long the specification has a CL wait for the answer at least (engine-api JSON-RPC texts,
+    /// "Request" of each method).
+    pub const fn timeout(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::NewPayload(Version::V5 | Version::V6) => 6,
+            Self::NewPayload(_) | Self::ForkchoiceUpdated(_) => 8,
+            Self::BodiesByHash(_) | Self::BodiesByRange(_) => 10,
+            Self::GetPayload(_)
+            | Self::Blobs(_)
+            | Self::InclusionList
+            | Self::ClientVersion
+            | Self::ExchangeCapabilities => 1,
+        })
     }
 
     /// The endpoint that an EL must list for the method to be carried over REST (refactor.md,
@@ -265,8 +281,24 @@ impl Method {
 
 #[cfg(test)]
 mod tests {
-    use super::Order;
+    use super::{Order, Version};
     use http::Method;
+
+    #[test]
+    fn every_method_has_the_timeout_of_its_text() {
+        use super::Method as Engine;
+        for (name, method) in Engine::ALL {
+            let seconds = match name.trim_start_matches("engine_") {
+                "newPayloadV5" | "newPayloadV6" => 6,
+                name if name.starts_with("newPayload") => 8,
+                name if name.starts_with("forkchoiceUpdated") => 8,
+                name if name.starts_with("getPayloadBodies") => 10,
+                _ => 1,
+            };
+            assert_eq!(method.timeout().as_secs(), seconds, "{name}");
+        }
+        assert_eq!(Engine::GetPayload(Version::V6).timeout().as_secs(), 1);
+    }
 
     #[test]
     fn rest_requests_have_the_order_of_their_methods() {
@@ -277,6 +309,8 @@ mod tests {
             (Method::POST, "/engine/v1/forkchoice", Order::Command),
             (Method::GET, "/engine/v1/payloads/0x0000000000000001", Order::Build),
             (Method::POST, "/engine/v1/blobs/v4", Order::Build),
+            (Method::GET, "/engine/v1/inclusion-list", Order::Build),
+            (Method::GET, "/engine/v1/inclusion_list", Order::Build),
             (Method::POST, "/engine/v1/bodies/hash", Order::History),
             (Method::GET, "/engine/v1/bodies", Order::History),
             (Method::POST, "/engine/v1/payloads/bodies/by-hash", Order::History),

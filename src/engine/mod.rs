@@ -45,8 +45,10 @@ use http::StatusCode;
 pub enum Step {
     /// Send this to the EL over REST-SSZ and tell the call what it said.
     Send(Box<Exchange>),
-    /// Send the CL's own bytes to the EL's JSON-RPC and tell the call what it said.
-    Consult,
+    /// Send the CL's own bytes to the EL's JSON-RPC and tell the call its result, or that there is
+    /// no JSON-RPC; an error of its is the CL's answer. With the reason, where it is not the method
+    /// itself.
+    Consult(Option<RelayReason>),
     /// Send the CL's own bytes to the EL's JSON-RPC; its answer is the CL's answer.
     Relay(RelayReason),
     /// The call is over: this is the CL's answer.
@@ -133,7 +135,7 @@ impl Call {
                 .map(|(state, exchange)| (State::InclusionList(state), Step::send(exchange))),
             Method::ClientVersion => client_version::begin(params, context)
                 .map(|exchange| (State::ClientVersion, Step::send(exchange))),
-            Method::ExchangeCapabilities => Ok((State::Capabilities, Step::Consult)),
+            Method::ExchangeCapabilities => Ok((State::Capabilities, Step::Consult(None))),
         };
         match begun {
             Ok((state, step)) => (Self(state), step),
@@ -152,6 +154,11 @@ impl Call {
             (State::Blobs(state), Said::Rest(answer)) => state.resume(&answer, context),
             (State::InclusionList(state), Said::Rest(answer)) => state.resume(&answer, context),
             (State::ClientVersion, Said::Rest(answer)) => client_version::resume(&answer),
+            (State::BodiesByHash(_) | State::BodiesByRange(_), Said::JsonResult(result)) => {
+                Ok(Step::Answer(Answer::Result(result)))
+            }
+            (State::BodiesByHash(state), Said::NoJsonRpc) => Ok(state.end()),
+            (State::BodiesByRange(state), Said::NoJsonRpc) => Ok(state.end()),
             (State::Capabilities, Said::JsonResult(result)) => {
                 Ok(Step::Answer(capabilities::of_json_rpc(result)))
             }

@@ -5,7 +5,7 @@ use super::{
     exchange::{Endpoint, INVALID, VALID, bad_answer, check_size, ssz_body},
     header_fork::{self, Certainty, HeaderFork},
     method::{Method, RestEndpoint, Version},
-    params::{params, shapes, timestamp},
+    params::{note_time, params, shapes, timestamp},
     payload_status,
     versioned_hashes::{self, Comparison},
 };
@@ -47,11 +47,9 @@ impl NewPayload {
         let params = params(raw)?;
         let (payload, expected_hashes, envelope) = split(version, &params)?;
         let timestamp = timestamp(payload)?;
-        let header = header_fork::of_timestamp(
-            shapes(Method::NewPayload(version), payload)?,
-            timestamp,
-            context,
-        )?;
+        let shapes = shapes(Method::NewPayload(version), payload)?;
+        note_time(timestamp, shapes, context);
+        let header = header_fork::of_timestamp(shapes, timestamp, context)?;
         let body = Bytes::from(wire::to_ssz(
             schema::EXECUTION_PAYLOAD_ENVELOPE,
             header.fork,
@@ -93,6 +91,7 @@ impl NewPayload {
         let result = wire::to_json(container, shape, ssz)?;
         let field = |name| wire::field(container, shape, ssz, &[name]);
         let latest_valid = field("latestValidHash").unwrap_or_default();
+        let satisfied = field("inclusionListSatisfied").unwrap_or_default();
         match field("status") {
             // paris.md, "Payload validation": VALID carries the block's own hash, INVALID an
             // ancestor's. Statuses numbered otherwise would show up here.
@@ -101,6 +100,11 @@ impl NewPayload {
             }
             Some(INVALID) if latest_valid == self.block_hash => {
                 return Err(bad_answer("INVALID with the hash of the block as the latest valid"));
+            }
+            // bogota.md, `engine_newPayloadV6`: VALID says whether the list was satisfied, and a CL
+            // that is not told may take it for a no.
+            Some(VALID) if self.version == Version::V6 && satisfied.is_empty() => {
+                return Err(bad_answer("VALID without whether the inclusion list was satisfied"));
             }
             // Under a header of another fork the EL hashes another block.
             Some(INVALID) if latest_valid.is_empty() && self.is_guess() => {

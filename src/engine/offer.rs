@@ -8,9 +8,18 @@ use crate::wire::Fork;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
     forks: Vec<Fork>,
+    /// Whether the EL offers forks beside those.
+    others: Others,
     limits: Limits,
     /// What the EL lists all the others beside.
     unlisted: Vec<ListedEndpoint>,
+}
+
+/// Forks that the EL offers and that are not asked for here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Others {
+    None,
+    Some,
 }
 
 /// What the EL takes in one request (refactor.md, `limits`).
@@ -37,18 +46,24 @@ impl Offer {
         supported_forks: impl IntoIterator<Item = &'a str>,
         limits: Limits,
     ) -> Self {
-        let known = supported_forks.into_iter().filter_map(Fork::from_name);
-        let mut forks: Vec<_> = known.filter(|fork| *fork <= horizon.newest()).collect();
+        let mut others = Others::None;
+        let mut forks = Vec::new();
+        for name in supported_forks {
+            match Fork::from_name(name).filter(|fork| *fork <= horizon.newest()) {
+                Some(fork) => forks.push(fork),
+                None => others = Others::Some,
+            }
+        }
         forks.sort_unstable();
         forks.dedup();
-        Self { forks, limits, unlisted: Vec::new() }
+        Self { forks, others, limits, unlisted: Vec::new() }
     }
 
     /// An EL that offers those forks and no limit on sizes: for translating without an EL.
     pub fn of_forks(forks: &[Fork]) -> Self {
         let limits =
             Limits { payload_max_bytes: usize::MAX, bodies_max: usize::MAX, blobs_max: usize::MAX };
-        Self { forks: forks.to_vec(), limits, unlisted: Vec::new() }
+        Self { forks: forks.to_vec(), others: Others::None, limits, unlisted: Vec::new() }
     }
 
     /// The same from an EL that lists those endpoints alone.
@@ -65,6 +80,12 @@ impl Offer {
     /// Whether the EL takes that fork's containers.
     pub fn has(&self, fork: Fork) -> bool {
         self.forks.contains(&fork)
+    }
+
+    /// Whether a block of any of those forks can be asked for, and the EL has no forks but those
+    /// known here.
+    pub fn covers(&self, mut forks: impl Iterator<Item = Fork>) -> bool {
+        self.others == Others::None && forks.all(|fork| self.has(fork))
     }
 
     /// The forks offered, oldest first.
@@ -89,5 +110,18 @@ mod tests {
         assert_eq!(Offer::new(names, limits).forks(), [Fork::Paris, Fork::Osaka]);
         let wider = Offer::within(Horizon::Bogota, names, limits);
         assert_eq!(wider.forks(), [Fork::Paris, Fork::Osaka, Fork::Bogota]);
+    }
+
+    #[test]
+    fn an_offer_covers_no_chain_whose_forks_it_does_not_all_know() {
+        let covers = |names: &[&str], forks: &[Fork]| {
+            let limits = Offer::of_forks(&[]).limits();
+            Offer::new(names.iter().copied(), limits).covers(forks.iter().copied())
+        };
+        assert!(covers(&["paris", "shanghai"], &[Fork::Paris, Fork::Shanghai]));
+        assert!(covers(&["paris", "shanghai"], &[Fork::Shanghai]));
+        assert!(!covers(&["shanghai"], &[Fork::Paris, Fork::Shanghai]));
+        assert!(!covers(&["paris", "bogota"], &[Fork::Paris]), "beyond the horizon");
+        assert!(!covers(&["paris", "paisley"], &[Fork::Paris]), "unknown");
     }
 }

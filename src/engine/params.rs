@@ -1,6 +1,6 @@
 //! Reading the positional parameters of a call before it is known which containers they fill.
 
-use super::{Method, RelayReason, Version};
+use super::{Context, Method, RelayReason, Version};
 use crate::wire::{self, Fork};
 
 /// The raw texts of the parameters.
@@ -23,6 +23,11 @@ pub(super) fn exactly<'a, const N: usize>(
 pub(super) fn timestamp(object: &[u8]) -> Result<u64, RelayReason> {
     let text = wire::json_member(object, "timestamp")?.unwrap_or_default();
     Ok(wire::json_u64(text)?)
+}
+
+/// Notes what a payload or attributes say of the chain, whatever becomes of the call.
+pub(super) fn note_time(timestamp: u64, shapes: &[Fork], context: Context<'_>) {
+    context.memory.note_time(timestamp, shapes.first().copied().unwrap_or(Fork::Paris));
 }
 
 /// The forks whose shape the payload or attributes can have under that method version.

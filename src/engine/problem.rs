@@ -166,7 +166,12 @@ fn document<B: AsRef<[u8]>>(answer: &Response<B>) -> Document {
     if !is_problem {
         return Document::default();
     }
-    serde_json::from_slice(answer.body().as_ref()).unwrap_or_default()
+    let body = answer.body().as_ref();
+    // Serde would take an array for the members in their order.
+    if !body.trim_ascii_start().starts_with(b"{") {
+        return Document::default();
+    }
+    serde_json::from_slice(body).unwrap_or_default()
 }
 
 fn cut(mut text: String) -> String {
@@ -237,6 +242,7 @@ mod tests {
         assert_eq!(kind(404, "", ""), other);
         assert_eq!(kind(404, PROBLEM, "{broken"), other);
         assert_eq!(kind(404, PROBLEM, "null"), other);
+        assert_eq!(kind(404, PROBLEM, r#"["/engine-api/errors/unknown-payload","gone"]"#), other);
     }
 
     const ENDPOINTS: [RestEndpoint; 9] = [

@@ -33,12 +33,18 @@ pub enum RelayReason {
     /// The EL does not offer the containers of the call's fork.
     #[error("the EL does not offer the fork of the call over REST-SSZ")]
     ForkNotOffered,
+    /// Bodies are missing that may be of a fork which the EL does not offer over REST.
+    #[error("a body may be of a fork that the EL does not offer over REST-SSZ")]
+    EraNotOffered,
     /// Method version and timestamp belong to different forks: -38005 is the EL's to say.
     #[error("timestamp {timestamp} does not belong to a fork of this method version")]
     ForkDisagrees {
         /// Seconds.
         timestamp: u64,
     },
+    /// An inclusion list for a block of a given parent, which REST has no place for.
+    #[error("an inclusion list on top of a given block cannot be asked for over REST")]
+    ListOfParent,
     /// Nothing, or more, is asked for than is split here.
     #[error("{0} entries are asked for")]
     Count(usize),
@@ -89,6 +95,9 @@ pub enum RelayReason {
     /// the fork that decides (a forkchoice is applied before its attributes are looked at).
     #[error("the EL calls the fork of the call unsupported over REST")]
     UnsupportedFork,
+    /// The EL does not know, or know any more, the build over REST.
+    #[error("the EL does not know the payload over REST-SSZ")]
+    UnknownPayload,
     /// The EL called a block invalid under a fork header that was a guess.
     #[error("INVALID without a valid ancestor under the guessed fork {0}")]
     InvalidUnderGuess(Fork),
@@ -141,8 +150,9 @@ impl RelayReason {
             Self::NotTranslated => "not_translated",
             Self::NoRest => "no_rest",
             Self::NotTranscodable(_) => "not_transcodable",
-            Self::ParamCount { .. } | Self::NoParams => "params",
+            Self::ParamCount { .. } | Self::NoParams | Self::ListOfParent => "params",
             Self::ForkNotOffered => "fork_not_offered",
+            Self::EraNotOffered => "era_not_offered",
             Self::ForkDisagrees { .. } => "fork_disagrees",
             Self::Count(_) | Self::EmptyRange { .. } => "count",
             Self::EndedWithOsaka => "ended_with_osaka",
@@ -156,6 +166,7 @@ impl RelayReason {
             Self::EndpointDeviates => "endpoint_deviates",
             Self::RestRefused(_) => "rest_refused",
             Self::UnsupportedFork => "unsupported_fork",
+            Self::UnknownPayload => "unknown_payload",
             Self::InvalidUnderGuess(_) => "invalid_under_guess",
         }
     }
@@ -192,6 +203,7 @@ impl RelayReason {
             Self::NotTranscodable(_)
             | Self::ParamCount { .. }
             | Self::NoParams
+            | Self::ListOfParent
             | Self::EmptyRange { .. } => Code::INVALID_PARAMS,
             Self::ForkNotOffered
             | Self::ForkDisagrees { .. }
@@ -200,6 +212,7 @@ impl RelayReason {
             Self::TooLarge { .. }
             | Self::Count(1..)
             | Self::RestRefused(StatusCode::PAYLOAD_TOO_LARGE) => Code::TOO_LARGE,
+            Self::UnknownPayload => Code::UNKNOWN_PAYLOAD,
             Self::NotTranslated => Code::METHOD_NOT_FOUND,
             _ => Code::INTERNAL,
         };

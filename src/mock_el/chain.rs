@@ -8,7 +8,7 @@ use std::{
 };
 
 use alloy_eips::eip7685::Requests;
-use alloy_primitives::{B128, B256};
+use alloy_primitives::{B64, B128, B256};
 use alloy_rpc_types_engine::{
     ExecutionPayload, ForkchoiceState, PayloadAttributes, PayloadId, PayloadStatus,
     PayloadStatusEnum,
@@ -72,6 +72,8 @@ pub(super) struct Chain {
     built: HashMap<PayloadId, Arc<Built>>,
     pub(super) blobs: BlobPool,
     custody_columns: Option<B128>,
+    /// How often builds were forgotten; another number makes other payload ids.
+    builds_forgotten: u64,
 }
 
 impl Chain {
@@ -89,7 +91,20 @@ impl Chain {
             built: HashMap::new(),
             blobs: BlobPool::default(),
             custody_columns: None,
+            builds_forgotten: 0,
         }
+    }
+
+    /// As after a restart: builds are gone, and the same attributes get another id.
+    pub(super) fn forget_builds(&mut self) {
+        self.built.clear();
+        self.builds_forgotten = self.builds_forgotten.wrapping_add(1);
+    }
+
+    /// As after a restart on an empty disk: the genesis alone.
+    pub(super) fn forget(&mut self) {
+        let builds_forgotten = self.builds_forgotten.wrapping_add(1);
+        *self = Self { builds_forgotten, ..Self::new(self.genesis.clone()) };
     }
 
     pub(super) fn genesis(&self) -> &Genesis {
@@ -215,7 +230,10 @@ impl Chain {
                 attributes.timestamp, self.head.header.timestamp
             )));
         }
-        let id = payload_id(self.head.hash, attributes);
+        let mut id = payload_id(self.head.hash, attributes);
+        if self.builds_forgotten > 0 {
+            id.0 ^= B64::from(self.builds_forgotten);
+        }
         if !self.built.contains_key(&id) {
             let built = build(&self.genesis, &self.head, attributes)
                 .map_err(|error| EngineError::InvalidAttributes(error.to_string()))?;

@@ -2,11 +2,15 @@
 
 use std::fmt;
 
+use serde::Deserialize;
+
 /// A named fork, oldest first (refactor.md, "Versioning model").
 ///
 /// Blob-parameter-only forks have no name here: they change no wire shape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Fork {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "they are the forks' own names")]
+pub enum Fork {
     Paris,
     Shanghai,
     Cancun,

@@ -21,6 +21,7 @@ mod build;
 mod chain;
 mod entropy;
 mod error;
+pub mod faults;
 mod fork;
 mod genesis;
 mod identity;
@@ -35,13 +36,21 @@ use std::{io, net::SocketAddr, sync::Arc};
 
 use alloy_primitives::{B128, B256};
 use alloy_rpc_types_engine::JwtSecret;
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
 
+use faults::{FaultsHandle, Restart};
+
+pub use fork::Fork;
 pub use genesis::{Genesis, GenesisError};
+pub use rest::Limits;
 pub use seen::Seen;
 pub use surface::{Http, Surface, UnknownChoice};
 
-use server::El;
+use server::{El, Order};
 
 /// What kind of EL to be.
 #[derive(Clone, Debug)]
@@ -64,7 +73,6 @@ pub struct MockEl {
     addr: SocketAddr,
     genesis_hash: B256,
     el: Arc<El>,
-    stop: oneshot::Sender<()>,
     /// Aborted with its connections when dropped.
     server: AbortOnDrop,
 }
@@ -85,14 +93,22 @@ impl MockEl {
     ///
     /// The port cannot be bound.
     pub async fn start(config: Config) -> io::Result<Self> {
+        Self::start_with(config, FaultsHandle::default()).await
+    }
+
+    /// The same with a script of faults, in effect from the first connection on.
+    ///
+    /// # Errors
+    ///
+    /// The port cannot be bound.
+    pub async fn start_with(config: Config, faults: FaultsHandle) -> io::Result<Self> {
         let listener = TcpListener::bind(config.listen).await?;
         let addr = listener.local_addr()?;
-        let http = config.http;
-        let el = Arc::new(El::new(config));
+        let (orders, obeyed) = mpsc::unbounded_channel();
+        let el = Arc::new(El::new(config, faults, orders));
         let genesis_hash = el.chain().genesis_hash();
-        let (stop, stopped) = oneshot::channel();
-        let server = AbortOnDrop(tokio::spawn(server::serve(listener, http, el.clone(), stopped)));
-        Ok(Self { addr, genesis_hash, el, stop, server })
+        let server = AbortOnDrop(tokio::spawn(server::serve(listener, addr, el.clone(), obeyed)));
+        Ok(Self { addr, genesis_hash, el, server })
     }
 
     /// The address it listens on.
@@ -109,10 +125,49 @@ impl MockEl {
 
     /// Closes the port and cuts every connection, then returns.
     pub async fn stop(self) {
-        let Self { stop, mut server, .. } = self;
+        let Self { el, mut server, .. } = self;
         // The receiver is gone only if the server has ended already.
-        let _ = stop.send(());
+        let _ = el.orders.send(Order::Stop);
         let _ = (&mut server.0).await;
+    }
+
+    /// The script of faults; rules may be added and removed at any time.
+    #[must_use]
+    pub fn faults(&self) -> &FaultsHandle {
+        &self.el.faults
+    }
+
+    /// Cuts every connection and comes back on the same port as told. Returns when the port is open
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// The port was taken by somebody else meanwhile; the EL is down then.
+    pub async fn restart(&self, restart: Restart) -> io::Result<()> {
+        self.order(|done| Order::Restart(Box::new(restart), Some(done))).await?
+    }
+
+    /// Cuts every connection and closes the port, until [`up`](Self::up). Returns when it is closed.
+    pub async fn down(&self) {
+        // An ended server is down.
+        let _ = self.order(Order::Down).await;
+    }
+
+    /// Opens the port again; nothing if it is open.
+    ///
+    /// # Errors
+    ///
+    /// The port was taken by somebody else meanwhile.
+    pub async fn up(&self) -> io::Result<()> {
+        self.order(Order::Up).await?
+    }
+
+    /// Gives an order and waits until it is done.
+    async fn order<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> io::Result<T> {
+        let (done, when_done) = oneshot::channel();
+        let ended = || io::Error::from(io::ErrorKind::BrokenPipe);
+        self.el.orders.send(order(done)).map_err(|_| ended())?;
+        when_done.await.map_err(|_| ended())
     }
 
     /// The custody columns of the last forkchoice that had any (amsterdam.md, `custodyColumns`).

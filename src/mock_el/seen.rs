@@ -5,8 +5,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use alloy_primitives::B256;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method, Request, StatusCode, Version, header};
+
+use super::faults::{Kind, Operation};
 
 /// Entries kept; older ones are forgotten.
 const KEPT: usize = 4096;
@@ -41,6 +44,17 @@ pub struct Seen {
     pub body_bytes: usize,
     /// The body itself, unless it is above 16 KiB.
     pub body: Option<Bytes>,
+    /// The call it is, in either dialect; of a batch the first one's.
+    pub operation: Option<Operation>,
+    /// The hash of the block it is about: that of the payload, or the head of the forkchoice; of a
+    /// batch the first call's.
+    pub block_hash: Option<B256>,
+    /// Whether it was run against the chain, whatever became of its answer.
+    pub processed: bool,
+    /// The place among the requests that were run, from 0: the order in which the chain saw them.
+    pub run: Option<u64>,
+    /// The fault that took place, if any.
+    pub fault: Option<Kind>,
     /// The status of the answer; `None` while there is none, or if the peer left before it.
     pub status: Option<u16>,
 }
@@ -59,6 +73,8 @@ pub(super) struct Log {
 struct Entries {
     kept: VecDeque<Seen>,
     forgotten: u64,
+    /// Requests run so far.
+    runs: u64,
 }
 
 impl Log {
@@ -77,6 +93,11 @@ impl Log {
             rpc_batch: Vec::new(),
             body_bytes: 0,
             body: None,
+            operation: None,
+            block_hash: None,
+            processed: false,
+            run: None,
+            fault: None,
             status: None,
         };
         let mut entries = self.entries();
@@ -101,6 +122,34 @@ impl Log {
 
     pub(super) fn rpc_batch(&self, ticket: Ticket, methods: Vec<String>) {
         self.update(ticket, |seen| seen.rpc_batch = methods);
+    }
+
+    pub(super) fn about(
+        &self,
+        ticket: Ticket,
+        operation: Option<Operation>,
+        block_hash: Option<B256>,
+    ) {
+        self.update(ticket, |seen| {
+            seen.operation = operation;
+            seen.block_hash = block_hash;
+        });
+    }
+
+    /// To be called with the chain locked, so that the order is the chain's.
+    pub(super) fn processed(&self, ticket: Ticket) {
+        let mut entries = self.entries();
+        let run = entries.runs;
+        entries.runs += 1;
+        drop(entries);
+        self.update(ticket, |seen| {
+            seen.processed = true;
+            seen.run = Some(run);
+        });
+    }
+
+    pub(super) fn fault(&self, ticket: Ticket, kind: Kind) {
+        self.update(ticket, |seen| seen.fault = Some(kind));
     }
 
     pub(super) fn answered(&self, ticket: Ticket, status: StatusCode) {

@@ -1,16 +1,18 @@
-//! Which calls do no harm if the EL gets them twice.
+//! What harm it does if the EL gets a call twice. What follows from it is decided in one place, the
+//! door to the EL's rule of resends.
 
 use crate::{
-    el::Repeat,
+    el::{Lane, Repeat},
     engine::Replay,
     jsonrpc::{Invalid, Request},
 };
 
 /// What a REST exchange says of itself, in the terms of the door to the EL.
-pub(super) fn of_replay(replay: Replay) -> Repeat {
-    match replay {
-        Replay::Harmless => Repeat::Harmless,
-        Replay::OnlyIfNeverSent => Repeat::OnlyIfNeverSent,
+pub(super) fn of_replay(replay: Replay, lane: Lane) -> Repeat {
+    match (replay, lane) {
+        (Replay::OnlyIfNeverSent, _) => Repeat::OnlyIfNeverSent,
+        (Replay::Harmless, Lane::Command) => Repeat::OnceMore,
+        (Replay::Harmless, _) => Repeat::Harmless,
     }
 }
 
@@ -18,17 +20,21 @@ pub(super) fn of_replay(replay: Replay) -> Repeat {
 /// not repeated: `engine_forkchoiceUpdated` may start a build, `eth_sendRawTransaction` answers a
 /// second time with an error, and `eth_getFilterChanges` loses what it told the first time.
 pub(super) fn of_name(method: &str) -> Repeat {
-    let is_harmless = match method {
-        "eth_getFilterChanges" => false,
-        "eth_call" | "eth_chainId" | "eth_syncing" | "eth_blockNumber" => true,
-        _ => ["eth_get", "engine_get", "engine_newPayload", "engine_exchange"]
+    match method {
+        "eth_getFilterChanges" => Repeat::OnlyIfNeverSent,
+        "eth_call" | "eth_chainId" | "eth_syncing" | "eth_blockNumber" => Repeat::Harmless,
+        _ if method.starts_with("engine_newPayload") => Repeat::OnceMore,
+        _ if ["eth_get", "engine_get", "engine_exchange"]
             .iter()
-            .any(|start| method.starts_with(start)),
-    };
-    if is_harmless { Repeat::Harmless } else { Repeat::OnlyIfNeverSent }
+            .any(|start| method.starts_with(start)) =>
+        {
+            Repeat::Harmless
+        }
+        _ => Repeat::OnlyIfNeverSent,
+    }
 }
 
-/// A batch that is relayed whole: harmless if all of it is.
+/// A batch that is relayed whole, in which there is no command: harmless if all of it is.
 pub(super) fn of_batch(items: &[Result<Request, Invalid>]) -> Repeat {
     let is_harmless = |item: &Result<Request, Invalid>| {
         item.as_ref().is_ok_and(|request| of_name(request.method.as_str()) == Repeat::Harmless)
@@ -41,7 +47,7 @@ mod tests {
     use super::*;
     use crate::jsonrpc::{Incoming, parse};
 
-    const HARMLESS: [&str; 9] = [
+    const HARMLESS: [&str; 8] = [
         "eth_call",
         "eth_chainId",
         "eth_syncing",
@@ -49,7 +55,6 @@ mod tests {
         "eth_getBlockByHash",
         "engine_getPayloadV5",
         "engine_getBlobsV1",
-        "engine_newPayloadV4",
         "engine_exchangeCapabilities",
     ];
     const HARMFUL: [&str; 6] = [
@@ -66,9 +71,19 @@ mod tests {
         for method in HARMLESS {
             assert_eq!(of_name(method), Repeat::Harmless, "{method}");
         }
+        for method in ["engine_newPayloadV4", "engine_newPayloadWithWitnessV4"] {
+            assert_eq!(of_name(method), Repeat::OnceMore, "{method}");
+        }
         for method in HARMFUL {
             assert_eq!(of_name(method), Repeat::OnlyIfNeverSent, "{method}");
         }
+    }
+
+    #[test]
+    fn a_harmless_exchange_of_the_command_lane_goes_once_more_at_most() {
+        assert_eq!(of_replay(Replay::Harmless, Lane::Command), Repeat::OnceMore);
+        assert_eq!(of_replay(Replay::Harmless, Lane::Build), Repeat::Harmless);
+        assert_eq!(of_replay(Replay::OnlyIfNeverSent, Lane::Command), Repeat::OnlyIfNeverSent);
     }
 
     #[test]

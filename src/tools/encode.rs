@@ -118,7 +118,7 @@ pub fn encode(
     Ok(match step {
         Step::Send(exchange) => Encoded::Exchange(exchange),
         Step::Relay(reason) => Encoded::Nothing(format!("relayed over JSON-RPC: {reason}")),
-        Step::Consult => Encoded::Nothing(
+        Step::Consult(_) => Encoded::Nothing(
             "relayed over JSON-RPC: the answer is then reduced to method names".to_owned(),
         ),
         Step::Answer(Answer::Result(result)) => Encoded::Nothing(format!(

@@ -2,7 +2,10 @@
 
 use crate::{
     cli::refuse,
-    mock_el::{Config, Genesis, Http, MockEl, Surface},
+    mock_el::{
+        Config, Genesis, Http, MockEl, Surface,
+        faults::{Faults, FaultsHandle},
+    },
     telemetry,
 };
 use alloy_rpc_types_engine::JwtSecret;
@@ -28,10 +31,17 @@ pub struct Arguments {
     /// HTTP versions it speaks: h1, h2 or both
     #[arg(long, value_name = "NAME", default_value = "both")]
     http: Http,
+    /// Script of faults, as config/mock-el-faults.toml shows; without it there are none
+    #[arg(long, value_name = "FILE.toml")]
+    faults: Option<PathBuf>,
 }
 
 /// Runs the subcommand until SIGTERM or SIGINT.
 pub fn run(arguments: Arguments) -> ExitCode {
+    let faults = match arguments.faults() {
+        Ok(faults) => faults,
+        Err(error) => return refuse(&error),
+    };
     let config = match arguments.config() {
         Ok(config) => config,
         Err(error) => return refuse(&error),
@@ -44,16 +54,21 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Err(error) => return refuse(&error),
     };
     runtime.block_on(async {
-        let mock = match MockEl::start(config).await {
+        let mock = match MockEl::start_with(config, faults).await {
             Ok(mock) => mock,
             Err(error) => {
                 eprintln!("engine-ssz-proxy: {error}");
                 return ExitCode::FAILURE;
             }
         };
+        // Before the line that tells others to begin, and perhaps to end it.
+        let signals = crate::serve::StopSignals::new();
         println!("mock-el: listening on {}, genesis {}", mock.addr(), mock.genesis_hash());
-        if let Ok(mut signals) = crate::serve::StopSignals::new() {
+        if let Ok(mut signals) = signals {
             signals.next().await;
+        }
+        for (kind, count) in mock.faults().injected().iter() {
+            println!("mock-el: {kind}: {count} times");
         }
         mock.stop().await;
         ExitCode::SUCCESS
@@ -61,6 +76,13 @@ pub fn run(arguments: Arguments) -> ExitCode {
 }
 
 impl Arguments {
+    fn faults(&self) -> Result<FaultsHandle, String> {
+        let Some(path) = &self.faults else { return Ok(FaultsHandle::default()) };
+        let why = |error: &dyn std::fmt::Display| format!("faults: {}: {error}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|error| why(&error))?;
+        text.parse::<Faults>().map(FaultsHandle::new).map_err(|error| why(&error))
+    }
+
     fn config(self) -> Result<Config, String> {
         let genesis = match &self.genesis {
             Some(path) => {

@@ -1,6 +1,7 @@
 //! AUTH-01 to AUTH-08: who is let in, and what the EL is shown.
 
 use crate::{
+    log::Log,
     raw::Connection,
     scene::{Scene, by_json_rpc, forkchoice, golden, scripted, syncing},
     support::{
@@ -128,6 +129,7 @@ async fn auth_01_a_token_without_a_numeric_iat_is_refused_before_the_body_is_rea
 
 #[tokio::test]
 async fn auth_02_the_window_is_a_minute_either_way_and_a_call_that_waited_gets_a_new_token() {
+    let log = Log::of_this_thread();
     let el = syncing_el().await;
     let sidecar = guarded(el.address, Clock::from_fn(|| NOW)).await;
     for (iat, status) in [
@@ -139,6 +141,15 @@ async fn auth_02_the_window_is_a_minute_either_way_and_a_call_that_waited_gets_a
         assert_eq!(post(&sidecar, &secret().mint(iat), ETH).await.status, status, "{iat}");
     }
     assert_eq!(el.seen().len(), 2);
+    // Clocks apart are told of once, with how far, and when it is over.
+    for _ in 0..3 {
+        post(&sidecar, &secret().mint(NOW + 61), ETH).await;
+    }
+    let warnings = log.lines("WARN");
+    let [line] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(line.contains("CL refused") && line.contains("61"), "{line}");
+    post(&sidecar, &secret().mint(NOW), ETH).await;
+    assert!(log.lines("INFO").iter().any(|line| line.contains("authenticated again")));
 
     let release = Arc::new(Notify::new());
     let gate = release.clone();
@@ -273,13 +284,21 @@ async fn auth_04_a_secret_file_is_32_bytes_in_any_usual_form_or_the_program_does
 
 #[tokio::test]
 async fn auth_05_a_refused_token_is_no_reason_to_change_lanes() {
+    let log = Log::of_this_thread();
+    let told = |kind: &str| {
+        let lines = log.lines("WARN").into_iter();
+        lines.filter(|line| line.contains("refused the token") && line.contains(kind)).count()
+    };
     // The EL's JSON-RPC says it with 200 and without the call's id.
     let refusal =
         r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Authentication error"},"id":null}"#;
     let scene = Scene::with(syncing, move |_: &Seen| json_answer(refusal), |_| {}).await;
-    let said = scene.json(ETH).await;
-    assert_eq!(said["id"], 1);
-    assert_eq!(said["error"], json!({"code": -32700, "message": "Authentication error"}));
+    for _ in 0..3 {
+        let said = scene.json(ETH).await;
+        assert_eq!(said["id"], 1);
+        assert_eq!(said["error"], json!({"code": -32700, "message": "Authentication error"}));
+    }
+    assert_eq!(told("HTTP 200 with a JSON-RPC error"), 1);
     scene.carried(golden("12-osaka-newPayload")).await;
     scene.carried(forkchoice("V3", &[])).await;
 
@@ -295,7 +314,15 @@ async fn auth_05_a_refused_token_is_no_reason_to_change_lanes() {
             let (payloads, forkchoice) = ("/engine/v1/payloads", "/engine/v1/forkchoice");
             assert_eq!(scene.paths(), [payloads, forkchoice, payloads, forkchoice]);
         }
+        // Once for each of the three sidecars.
+        assert_eq!(told(&format!("HTTP {status}")), 3);
     }
+    // Over JSON-RPC alike.
+    let scene = Scene::with(syncing, |_: &Seen| answer(401, "text/plain", ""), |_| {}).await;
+    for _ in 0..2 {
+        assert_eq!(scene.call(ETH).await.status, StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(told("HTTP 401"), 4);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use crate::{
     chain::{Chain, fork, numbers, range},
     peer::{Peer, Reply, Seen},
-    peers::{self, call, calls, in_front_of},
+    peers::{self, call, calls, in_front},
     scene::{Scene, hex, rpc},
 };
 use engine_ssz_proxy::{serve::Sidecar, wire::Fork};
@@ -30,8 +30,16 @@ fn document(forks: &[Fork], at_once: usize) -> String {
     json!({"supported_forks": forks, "limits": {"bodies.max_count": at_once}}).to_string()
 }
 
-/// An EL of those forks that says `rest` to requests for bodies, with their number from 0.
+/// An EL of a chain of those forks that says `rest` to requests for bodies, with their number from 0.
 async fn serving<F>(forks: &[Fork], at_once: usize, rest: F) -> (Peer, Sidecar)
+where
+    F: Fn(usize, &Seen) -> Reply + Clone + Send + Sync + 'static,
+{
+    serving_of(forks, forks, at_once, rest).await
+}
+
+/// The same with an EL that offers only some forks of its chain over REST.
+async fn serving_of<F>(chain: &[Fork], forks: &[Fork], at_once: usize, rest: F) -> (Peer, Sidecar)
 where
     F: Fn(usize, &Seen) -> Reply + Clone + Send + Sync + 'static,
 {
@@ -43,7 +51,8 @@ where
         })
     };
     let el = Peer::start(peers::offering(document(forks, at_once), script)).await;
-    let sidecar = in_front_of(&el).await;
+    let schedule = Some(peers::chain_of(chain));
+    let sidecar = in_front(el.address, |config| config.schedule = schedule).await;
     (el, sidecar)
 }
 
@@ -111,10 +120,33 @@ async fn body_02_a_range_ends_at_the_head() {
     }
     assert_eq!(call(&sidecar, by_range(34, 5)).await["result"], json!([]));
     // Of the blocks within, those that the EL has no more are null.
-    let (_el, sidecar) = serving(&[Fork::Prague], 32, move |_, seen| chain.serve(seen)).await;
+    let pruned = chain.clone();
+    let (_el, sidecar) = serving(&forks, 32, move |_, seen| match fork(seen) {
+        Fork::Cancun => Chain::new(&[(Fork::Prague, 34)]).serve(seen),
+        _ => pruned.serve(seen),
+    })
+    .await;
     let said = call(&sidecar, by_range(15, 4)).await;
     let is_null: Vec<_> = said["result"].as_array().unwrap().iter().map(Value::is_null).collect();
     assert_eq!(is_null, [true, true, false, false]);
+}
+
+#[tokio::test]
+async fn body_01_body_02_an_era_that_the_el_does_not_offer_over_rest_is_asked_over_json_rpc() {
+    let chain = Chain::new(&[(Fork::Cancun, 17), (Fork::Prague, 17)]);
+    for offered in [Fork::Cancun, Fork::Prague] {
+        let served = chain.clone();
+        let forks = [Fork::Cancun, Fork::Prague];
+        let (el, sidecar) =
+            serving_of(&forks, &[offered], 32, move |_, seen| served.serve(seen)).await;
+        for request in [by_range(15, 4), by_hash("V1", [15, 18])] {
+            assert_eq!(call(&sidecar, &request).await["result"], "by JSON-RPC", "{offered}");
+            assert_eq!(calls(&el).last().unwrap().body, request.to_string());
+        }
+        let own = if offered == Fork::Cancun { 15 } else { 18 };
+        let said = call(&sidecar, by_range(own, 1)).await;
+        assert_eq!(said["result"], chain.json_of(own..=own));
+    }
 }
 
 #[tokio::test]

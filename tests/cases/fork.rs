@@ -358,15 +358,33 @@ async fn fork_10_the_first_block_of_a_fork_goes_under_its_own_fork_and_not_its_p
         assert_eq!(chain.last(), ("/engine/v1/payloads".to_owned(), "osaka".to_owned()));
     }
 
-    // Blobs of V1 are asked for as such, before and after; whether they still are is the EL's.
+    // Blobs of V1 are asked for as such until Osaka begins; then JSON-RPC is to say that they ended,
+    // also where REST serves them on.
     let hash = state("01")["headBlockHash"].clone();
     let blobs = rpc("engine_getBlobsV1", json!([[hash]]));
     let before = |_: &Seen| answer(204, "application/octet-stream", "");
     let scene = Scene::learned(before).await;
     assert_eq!(scene.json(&blobs).await["result"], json!([null]));
     assert_eq!(headers(&scene), [("/engine/v1/blobs/v1".to_owned(), String::new())]);
-    let after = |_: &Seen| problem(400, "unsupported-fork");
+    let serving_on = move |seen: &Seen| match seen.path.as_str() {
+        "/engine/v1/payloads" => syncing(seen),
+        _ => before(seen),
+    };
     let says = |seen: &Seen| json_rpc_error(seen, -38005, "Unsupported fork");
+    let change = |settings: &mut Settings| settings.genesis = Some(genesis());
+    let scene = Scene::with(serving_on, says, change).await;
+    for (spoken, paths) in [
+        ("09-prague-newPayload", ["/engine/v1/payloads", "/engine/v1/blobs/v1"]),
+        ("12-osaka-newPayload", ["/engine/v1/payloads", "/"]),
+    ] {
+        let before = scene.paths().len();
+        scene.json(golden(spoken)).await;
+        let said = scene.json(&blobs).await;
+        assert_eq!(scene.paths()[before..], paths, "{spoken}: {said}");
+    }
+    assert_eq!(scene.json(&blobs).await["error"]["code"], -38005);
+    // Nothing tells where the chain is, and the EL refuses.
+    let after = |_: &Seen| problem(400, "unsupported-fork");
     let scene = Scene::with(after, says, |_| {}).await;
     assert_eq!(scene.json(&blobs).await["error"]["code"], -38005);
     assert_eq!(scene.paths(), ["/engine/v1/blobs/v1", "/"]);
@@ -398,10 +416,10 @@ async fn fork_11_a_payload_id_is_eight_opaque_bytes_in_lower_case() {
         ("0xFFfFffFFffffFFff", "0xffffffffffffffff"),
         ("0x0000000000000000", "0x0000000000000000"),
     ] {
-        let scene = Scene::learned(rest).await;
+        let scene = Scene::rest_only(rest).await;
         let said = scene.json(get_payload("V5", &json!(id))).await;
         assert_eq!(said["error"]["code"], -38001);
-        assert_eq!(scene.paths(), [format!("/engine/v1/payloads/{path}")]);
+        assert_eq!(scene.paths(), [format!("/engine/v1/payloads/{path}"), "/".to_owned()]);
     }
     for id in [
         json!("0xAA"),

@@ -17,6 +17,7 @@ use http::Version;
 use serde_json::{Value, json};
 use ssz::Encode;
 use std::{
+    num::NonZeroUsize,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -67,7 +68,11 @@ async fn h2_01_streams_above_the_goaways_last_are_sent_again_elsewhere_and_the_o
         }
     })
     .await;
-    let sidecar = in_front(el.address, |_| {}).await;
+    let sidecar = in_front(el.address, |config| {
+        // All three over the old connection.
+        config.el.lanes.build_connections = NonZeroUsize::MIN;
+    })
+    .await;
     assert!(call(&sidecar, get_blobs()).await["error"].is_null());
     let three = [(); 3].map(|()| tokio::spawn(call_at(sidecar.address(), get_blobs())));
     let mut by_rest = 0;
@@ -141,6 +146,24 @@ async fn assert_http1(
 async fn h2_03_an_el_that_asks_for_calm_is_spoken_to_over_http1() {
     let el = Port::both(syncing, |_, stream| turned_away(stream, Reason::ENHANCE_YOUR_CALM)).await;
     assert_http1(&el, 3, |_| {}).await;
+}
+
+#[tokio::test]
+async fn h2_03_an_el_that_asks_for_calm_later_is_asked_once_more_and_then_over_json_rpc() {
+    let el = Port::both(syncing, |nth, stream| async move {
+        // The first one is that of the probe.
+        match nth {
+            0 => serve_plainly(stream, Streams::default(), always(|| Deed::NoContent)).await,
+            _ => turned_away(stream, Reason::ENHANCE_YOUR_CALM).await,
+        }
+    })
+    .await;
+    let sidecar = in_front(el.address, |_| {}).await;
+    for calls in 1..=3 {
+        assert_eq!(call(&sidecar, new_payload()).await["result"], "by JSON-RPC");
+        assert_eq!(el.paths().len(), calls, "once each");
+        assert!(el.prefaces() <= 1 + 2 * calls, "{} prefaces", el.prefaces());
+    }
 }
 
 #[tokio::test]

@@ -92,7 +92,7 @@ async fn ord_01_forkchoices_arrive_one_at_a_time_and_a_payload_is_fetched_after_
         let (_, built) = pipelining.response().await;
         assert!(String::from_utf8(built).unwrap().contains("payloadStatus"));
         let (_, fetched) = pipelining.response().await;
-        assert!(String::from_utf8(fetched).unwrap().contains("-38001"));
+        assert!(String::from_utf8(fetched).unwrap().contains("by JSON-RPC"));
         assert_eq!(others(), 1);
     }
 }

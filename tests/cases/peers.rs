@@ -5,7 +5,7 @@ use crate::{
     support::{post, scripted_el::CAPABILITIES, settings},
 };
 use bytes::Bytes;
-use engine_ssz_proxy::{config::Config, el::Surface, serve::Sidecar};
+use engine_ssz_proxy::{config::Config, el::Surface, engine::Schedule, serve::Sidecar, wire::Fork};
 use serde_json::{Value, value::RawValue};
 use std::{net::SocketAddr, pin::Pin, time::Duration};
 
@@ -24,6 +24,15 @@ pub async fn in_front(el: SocketAddr, change: impl FnOnce(&mut Config)) -> Sidec
     let sidecar = unaware(el, change).await;
     patiently(sidecar.el_found()).await;
     sidecar
+}
+
+/// A chain whose blocks are of those forks alone, oldest first.
+pub fn chain_of(forks: &[Fork]) -> Schedule {
+    let begun = Fork::SPECIFIED.iter().filter(|fork| **fork > Fork::Paris);
+    let begun = begun.filter(|fork| Some(*fork) <= forks.last());
+    let time = |fork: &Fork| forks.iter().position(|other| other == fork).unwrap_or(0);
+    let times: Vec<_> = begun.map(|fork| format!(r#""{fork}Time":{}"#, time(fork))).collect();
+    Schedule::from_genesis(&format!(r#"{{"config":{{{}}}}}"#, times.join(","))).unwrap()
 }
 
 /// The same, and the EL may not be there yet.

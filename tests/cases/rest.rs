@@ -8,7 +8,7 @@ use crate::{
     },
     scene::{FORKCHOICE_SYNCING, SYNCING, forkchoice, golden, golden_ssz, rpc, state},
 };
-use engine_ssz_proxy::el::Transport;
+use engine_ssz_proxy::{el::Transport, wire::Fork};
 use serde_json::{Value, json};
 use std::{
     sync::{
@@ -295,7 +295,9 @@ async fn rest_08_pieces_and_eras_of_one_call_follow_each_other_and_calls_are_two
         }
     }))
     .await;
-    let sidecar = in_front_of(&el).await;
+    let forks = [Fork::Prague, Fork::Osaka];
+    let sidecar =
+        in_front(el.address, |config| config.schedule = Some(peers::chain_of(&forks))).await;
     let hashes: Vec<_> = (0..64).map(|n| format!("0x{n:064x}")).collect();
     let request = rpc("engine_getPayloadBodiesByHashV1", json!([hashes])).to_string();
     // One call: two pieces under each of two forks, one after the other.

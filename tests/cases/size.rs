@@ -422,7 +422,6 @@ async fn size_06_a_413_in_the_middle_of_an_upload_over_http_1_is_heard() {
 }
 
 #[tokio::test]
-#[ignore = "waits for the command lane: a connection whose upload was cut short is waited for until TCP gives it up"]
 async fn size_06_a_connection_that_is_deaf_after_its_413_is_not_waited_for() {
     let open = response("413 Payload Too Large", "text/plain", b"");
     assert_heard(&Deed::Interrupt(open)).await;

@@ -35,26 +35,36 @@ async fn time_01_an_answer_is_waited_for_as_long_as_the_cl_waits() {
         for (path, request, seconds) in [
             ("/engine/v1/payloads", new_payload(), 7.8),
             ("/engine/v1/payloads", new_payload(), 11.0),
-            ("/engine/v1/payloads", new_payload(), 50.0),
+            ("/engine/v1/payloads", new_payload(), 12.5),
             ("/engine/v1/forkchoice", forkchoice("V3", &[]), 7.9),
             ("/engine/v1/bodies?from=1&count=1", bodies(), 9.5),
-            ("/slow", rpc("eth_slow", json!([])), 50.0),
+            ("/", rpc("eth_slow", json!([])), 50.0),
         ] {
-            let script = peers::el(move |seen: Seen| async move {
-                if seen.path == path || seen.body.windows(8).any(|part| part == b"eth_slow") {
-                    tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
-                }
-                match seen.path.as_str() {
-                    // An empty list.
-                    path if path.starts_with("/engine/v1/bodies") => peers::ssz([4, 0, 0, 0]),
-                    _ => peers::syncing(&seen),
+            let release = Arc::new(Notify::new());
+            let gate = release.clone();
+            let script = peers::el(move |seen: Seen| {
+                let gate = gate.clone();
+                async move {
+                    let is_slow = seen.body.windows(8).any(|part| part == b"eth_slow");
+                    if seen.path == path || is_slow {
+                        gate.notified().await;
+                    }
+                    match seen.path.as_str() {
+                        // An empty list.
+                        path if path.starts_with("/engine/v1/bodies") => peers::ssz([4, 0, 0, 0]),
+                        _ => peers::syncing(&seen),
+                    }
                 }
             });
             let el = Peer::speaking(preface, Http1::Served, script).await;
             let sidecar = in_front_of(&el).await;
+            let asked = tokio::spawn(call_at(sidecar.address(), request.to_string()));
+            el.until_seen(path, 1).await;
             tokio::time::pause();
-            let said = call(&sidecar, &request).await;
+            tokio::time::advance(Duration::from_secs_f64(seconds)).await;
             tokio::time::resume();
+            release.notify_one();
+            let said = asked.await.unwrap();
             assert!(!said["result"].is_null(), "{path} {seconds}: {said}");
             assert_eq!(calls(&el).len(), 1, "{path} {seconds}");
         }
@@ -66,6 +76,7 @@ async fn time_02_a_delivered_command_is_not_asked_again_elsewhere_and_a_refused_
     let el = Peer::start(peers::el(|seen: Seen| async move {
         match seen.path.as_str() {
             "/engine/v1/payloads" => std::future::pending().await,
+            "/engine/v1/forkchoice" => peers::syncing(&seen),
             _ => peers::by_json_rpc(&seen),
         }
     }))
@@ -73,11 +84,21 @@ async fn time_02_a_delivered_command_is_not_asked_again_elsewhere_and_a_refused_
     let sidecar = in_front_of(&el).await;
     let held = tokio::spawn(call_at(sidecar.address(), new_payload().to_string()));
     el.until_seen("/engine/v1/payloads", 1).await;
+    let next = tokio::spawn(call_at(sidecar.address(), forkchoice("V3", &[]).to_string()));
     tokio::time::pause();
-    tokio::time::sleep(Duration::from_secs(100)).await;
+    tokio::time::sleep(Duration::from_secs(12)).await;
     tokio::time::resume();
-    assert!(!held.is_finished());
-    assert_eq!(peers::paths(&el), ["/engine/v1/payloads"]);
+    // No CL waits longer.
+    assert!(!held.is_finished() && !next.is_finished());
+    assert_eq!(peers::paths(&el), ["/engine/v1/payloads"], "the next command waits");
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    tokio::time::resume();
+    let said = held.await.unwrap();
+    assert_error(&said, -32603);
+    assert!(said["error"]["message"].as_str().unwrap().contains("within 13 s"), "{said}");
+    assert!(next.await.unwrap()["error"].is_null());
+    assert_eq!(peers::paths(&el), ["/engine/v1/payloads", "/engine/v1/forkchoice"]);
 
     let refusals: [fn() -> Reply; 6] = [
         || peers::problem(404, "method-not-found"),
@@ -96,13 +117,31 @@ async fn time_02_a_delivered_command_is_not_asked_again_elsewhere_and_a_refused_
         }))
         .await;
         let sidecar = in_front_of(&el).await;
-        // On a clock that stands still nothing is waited for.
         for request in [new_payload(), get_payload()] {
-            assert_eq!(call(&sidecar, request).await["result"], "by JSON-RPC");
+            let said = without_waiting(call(&sidecar, request)).await;
+            assert_eq!(said["result"], "by JSON-RPC");
         }
         let id = "/engine/v1/payloads/0x0000000000000001";
         assert_eq!(peers::paths(&el), ["/engine/v1/payloads", "/", id, "/"]);
     }
+}
+
+/// Runs on a clock that stands still: nothing in it may wait for a time to come.
+async fn without_waiting<F: Future>(future: F) -> F::Output {
+    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    // A paused clock does not go on by itself while a blocking task runs. This one lets go after a
+    // while, so that a wait fails the test and does not hang it.
+    let holding =
+        tokio::task::spawn_blocking(move || is_done.recv_timeout(Duration::from_secs(10)));
+    tokio::time::pause();
+    let start = tokio::time::Instant::now();
+    let output = future.await;
+    let waited = start.elapsed();
+    drop(done);
+    assert!(holding.await.is_ok());
+    tokio::time::resume();
+    assert_eq!(waited, Duration::ZERO, "something waited");
+    output
 }
 
 /// The CL has an error, and no status that the EL did not say.
@@ -233,7 +272,7 @@ async fn time_04_a_command_whose_cl_is_gone_runs_to_its_end_and_is_remembered() 
     }
     let id = "0x0707070707070707";
     let said = call(&sidecar, rpc("engine_getPayloadV2", json!([id]))).await;
-    assert_eq!(said["error"]["code"], -38001);
+    assert_eq!(said["result"], "by JSON-RPC", "{said}");
     let asked = el.seen_on(&format!("/engine/v1/payloads/{id}"));
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].header("eth-execution-version"), Some("paris"));

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use engine_ssz_proxy::el::{
-    Caller, El, ElError, ErrorKind, Lane, Phase, Repeat, Resend, TransportChoice,
+    Caller, El, ElError, ErrorKind, Lane, Next, Phase, Repeat, Resend, TransportChoice,
 };
 use http::Request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -56,7 +56,7 @@ async fn h1_03_a_part_of_an_answer_is_no_answer() {
         let el = scripted(answer).await;
         for lane in LANES {
             let broken = ErrorKind::Broken { phase: Phase::InAnswer };
-            assert_eq!(outcome(&relay(&el, lane).await), (broken, Resend::MaybeProcessed));
+            assert_eq!(outcome(&relay(&el, lane).await), (broken, Resend::Answered));
         }
     }
 }
@@ -73,7 +73,7 @@ async fn ssz_07_a_promise_of_a_terabyte_is_refused_before_a_byte_of_it() {
 async fn what_is_no_http_is_told_so() {
     let el = scripted(b"SSH-2.0-OpenSSH_9.6\r\n").await;
     for lane in LANES {
-        assert_eq!(outcome(&relay(&el, lane).await), (ErrorKind::NotHttp, Resend::MaybeProcessed));
+        assert_eq!(outcome(&relay(&el, lane).await), (ErrorKind::NotHttp, Resend::Answered));
     }
 }
 
@@ -207,7 +207,7 @@ async fn h2_02_a_request_refused_on_a_used_connection_is_sent_once_more_on_a_new
         let el = resetting(Resets::Later, h2::Reason::INTERNAL_ERROR).await;
         exchange(&el, lane, Repeat::OnlyIfNeverSent).await.unwrap();
         let error = exchange(&el, lane, Repeat::OnlyIfNeverSent).await.unwrap_err();
-        assert_eq!(error.resend(), Resend::MaybeProcessed);
+        assert_eq!((error.resend(), error.next()), (Resend::Stale, Next::GiveUp));
     }
 }
 

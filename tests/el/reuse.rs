@@ -145,7 +145,7 @@ async fn h1_01_a_harmful_request_on_a_connection_just_closed_goes_only_once() {
             }
         };
         assert_eq!(error.kind(), &ErrorKind::Broken { phase: Phase::BeforeAnswer });
-        assert_eq!(error.resend(), Resend::MaybeProcessed);
+        assert_eq!(error.resend(), Resend::Stale);
     }
 }
 
@@ -256,7 +256,7 @@ async fn h1_01_the_same_holds_over_h2c() {
         let send = || el.send(lane, &caller, post(), Repeat::OnlyIfNeverSent);
         patiently(send()).await.unwrap();
         let error = patiently(send()).await.unwrap_err();
-        assert_eq!(error.resend(), Resend::MaybeProcessed, "{lane:?}");
+        assert_eq!(error.resend(), Resend::Stale, "{lane:?}");
         assert_eq!(log.answered.load(Ordering::SeqCst), 1);
     }
 }

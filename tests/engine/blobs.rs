@@ -165,6 +165,10 @@ fn blob_03_a_proof_count_other_than_128_is_a_bad_answer() {
 
 /// Cells whose bytes are their place in the list; those given are missing.
 fn cells(count: usize, missing: &[usize]) -> Response<bytes::Bytes> {
+    ok(BlobsResponse { entries: vec![entry_of_cells(count, missing)] })
+}
+
+fn entry_of_cells(count: usize, missing: &[usize]) -> BlobEntry<BlobCellsAndProofs> {
     let there = |place: &usize| !missing.contains(place);
     let cell = |place| there(&place).then(|| Box::new([place as u8; 2048]));
     let proof = |place: usize| there(&place).then(|| Bytes48::repeat_byte(place as u8));
@@ -174,7 +178,7 @@ fn cells(count: usize, missing: &[usize]) -> Response<bytes::Bytes> {
             .collect(),
         proofs: (0..count).map(|place| Optional::from(proof(place))).collect(),
     };
-    ok(BlobsResponse { entries: vec![BlobEntry { available: true, contents }] })
+    BlobEntry { available: true, contents }
 }
 
 /// The first byte of each cell and of each proof.
@@ -203,6 +207,19 @@ fn blob_04_cells_are_those_asked_for_in_order_whether_the_el_sends_128_slots_or_
 }
 
 #[test]
+fn blob_04_cells_in_two_forms_at_once_are_a_bad_answer() {
+    let mut request = get_cells("0x01000000000000000000000000000080");
+    request["params"][0] = json!([format!("0x{:064x}", 1), format!("0x{:064x}", 2)]);
+    let (compact, slots) = (entry_of_cells(2, &[]), entry_of_cells(128, &[]));
+    let mut halved = compact.clone();
+    halved.contents.proofs = slots.contents.proofs.clone();
+    for entries in [[compact.clone(), slots.clone()], [slots.clone(), compact], [halved, slots]] {
+        let reason = relay(hear(&request, ok(BlobsResponse { entries: entries.to_vec() })));
+        assert!(matches!(reason, RelayReason::BadAnswer(_)), "{reason}");
+    }
+}
+
+#[test]
 fn blob_04_all_columns_and_none() {
     let all = places(hear(&get_cells(&format!("0x{}", "ff".repeat(16))), cells(128, &[5])));
     assert_eq!(all[0].as_array().unwrap().len(), 128);
@@ -227,6 +244,29 @@ fn fork_10_v1_ends_with_osaka_which_is_json_rpcs_to_say() {
     let reason = scene.relayed(&get_blobs("V1", 1));
     assert_eq!(reason.without_json_rpc().code.0, -38005);
     scene.sent(&get_blobs("V2", 1));
+    // An older block, or another process of the EL, does not turn the chain back.
+    scene.memory.note_block([3; 32], Fork::Prague);
+    scene.relayed(&get_blobs("V1", 1));
+    scene.memory.forget_process();
+    scene.relayed(&get_blobs("V1", 1));
+}
+
+#[test]
+fn fork_10_v1_has_ended_once_the_cl_speaks_of_a_time_or_with_a_method_after_osakas_begin() {
+    let ended = |scene: &Scene, spoken: &Value| {
+        scene.begin(spoken);
+        matches!(scene.begin(&get_blobs("V1", 1)).1, Step::Relay(RelayReason::EndedWithOsaka))
+    };
+    // Whether the EL has REST for them or not.
+    for offer in [Some(Offer::of_forks(&Fork::SPECIFIED)), Some(Offer::of_forks(&[Fork::Prague]))] {
+        let scheduled = || Scene { offer: offer.clone(), ..Scene::scheduled() };
+        assert!(!ended(&scheduled(), &golden("09-prague", "newPayload")));
+        assert!(ended(&scheduled(), &golden("12-osaka", "newPayload")));
+        assert!(ended(&scheduled(), &build("12-osaka").0));
+        let unscheduled = || Scene { offer: offer.clone(), ..Scene::new() };
+        assert!(!ended(&unscheduled(), &golden("12-osaka", "newPayload")), "it may be of Prague");
+        assert!(ended(&unscheduled(), &golden("15-amsterdam", "newPayload")));
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use alloy_rpc_types_engine::ssz_engine_types::{
     ExecutionPayloadBodyShanghai,
 };
 use engine_ssz_proxy::{
-    engine::{Call, Limits, Offer, RelayReason, Step},
+    engine::{Answer, Call, Limits, Memory, Offer, RelayReason, Said, Schedule, Step},
     wire::Fork,
 };
 use http::Response;
@@ -138,6 +138,15 @@ fn six_forks() -> Chain {
     Chain::new(&[Paris, Paris, Shanghai, Cancun, Prague, Osaka, Amsterdam])
 }
 
+/// A chain of that fork alone, from its genesis on.
+fn of_one_fork(fork: Fork) -> Scene {
+    let begun = Fork::SPECIFIED.into_iter().filter(|begun| *begun > Fork::Paris && *begun <= fork);
+    let times: Vec<_> = begun.map(|fork| format!(r#""{fork}Time":0"#)).collect();
+    let genesis = format!(r#"{{"config":{{{}}}}}"#, times.join(","));
+    let memory = Memory::new(Some(Schedule::from_genesis(&genesis).unwrap()));
+    Scene { memory, offer: Some(Offer::of_forks(&[fork])) }
+}
+
 /// With the era filter known, so that its test does not mix in.
 fn scene() -> Scene {
     let scene = Scene::new();
@@ -177,7 +186,7 @@ fn body_04_more_than_the_el_takes_go_in_pieces() {
     for (limit, pieces) in [(usize::MAX, vec![32, 8]), (15, vec![15, 15, 10])] {
         let limits = Limits { bodies_max: limit, ..Offer::of_forks(&[]).limits() };
         let offer = Some(Offer::new(["amsterdam"], limits));
-        let scene = Scene { offer, ..Scene::new() };
+        let scene = Scene { offer, ..of_one_fork(Fork::Amsterdam) };
         let hashes = [[6; 20], [7; 20]].concat();
         let (step, asked) =
             play(&scene, &by_hash("V2", &hashes), |_, fork, n| chain.answer(fork, n));
@@ -254,13 +263,124 @@ fn body_05_a_head_that_moves_between_the_forks_of_a_piece_is_asked_over_json_rpc
 }
 
 #[test]
+fn body_05_a_head_that_moves_back_while_the_era_filter_is_tested_is_no_deviation() {
+    let chain = head_33();
+    let (step, asked) = play(&Scene::new(), &by_range("V1", 30, 4), |nth, fork, numbers| {
+        chain.answer(fork, if nth == 3 { &[] } else { numbers })
+    });
+    assert_eq!(forks_of(&asked), ["amsterdam", "osaka", "prague", "amsterdam"]);
+    assert!(matches!(relay(step), RelayReason::HeadMoved));
+}
+
+#[test]
 fn body_02_a_pruned_block_within_the_range_is_null() {
-    let offer = Some(Offer::of_forks(&[Fork::Prague]));
-    let scene = Scene { offer, ..scene() };
-    let (step, _) = range(&scene, &head_33(), 15, 4);
+    let (step, _) = play(&scene(), &by_range("V1", 15, 4), |_, fork, numbers| match fork {
+        Fork::Cancun => Chain::new(&[]).answer(fork, numbers),
+        _ => head_33().answer(fork, numbers),
+    });
     let result = result(step);
     assert_eq!(result[0], Value::Null);
     assert_ne!(result[3], Value::Null);
+}
+
+/// The chain of six forks, whose EL offers that list of forks; what is asked in the end.
+fn offering(forks: &[Fork], scene: Scene, request: &Value) -> (Scene, Call, Step) {
+    let chain = six_forks();
+    let scene = Scene { offer: Some(Offer::of_forks(forks)), ..scene };
+    let (mut call, mut step) = scene.begin(request);
+    while let Step::Send(exchange) = step {
+        let fork = Fork::from_name(fork(&exchange)).unwrap();
+        step = scene.hear(&mut call, chain.answer(fork, &numbers(&exchange.request)));
+    }
+    (scene, call, step)
+}
+
+/// Block 6 is of Amsterdam, block 1 of Paris.
+const PARTS: [&[Fork]; 3] = [
+    &[Fork::Paris, Fork::Shanghai, Fork::Cancun, Fork::Prague, Fork::Osaka],
+    &[Fork::Prague, Fork::Osaka, Fork::Amsterdam],
+    &[Fork::Paris, Fork::Amsterdam],
+];
+
+#[test]
+fn a_body_of_a_fork_that_the_el_does_not_offer_is_asked_over_json_rpc() {
+    for forks in PARTS {
+        for request in [by_hash("V1", &[1, 6, 3]), by_range("V2", 1, 6)] {
+            let (scene, mut call, step) = offering(forks, scene(), &request);
+            match step {
+                Step::Consult(Some(reason)) => assert_eq!(reason.label(), "era_not_offered"),
+                step => panic!("{forks:?} {request}: {step:?}"),
+            }
+            let said = Said::JsonResult(bytes::Bytes::from_static(b"[ 7 ]"));
+            match call.resume(said, scene.context()) {
+                Step::Answer(Answer::Result(said)) => assert_eq!(said, "[ 7 ]"),
+                step => panic!("{step:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_body_of_a_fork_that_the_el_does_not_offer_is_null_if_there_is_no_json_rpc() {
+    for request in [by_hash("V1", &[5, 6]), by_range("V1", 5, 2)] {
+        let (scene, mut call, _) = offering(PARTS[0], scene(), &request);
+        let step = call.resume(Said::NoJsonRpc, scene.context());
+        assert_eq!(result(step), json!([six_forks().json("V1", 5), null]));
+    }
+}
+
+#[test]
+fn nobody_is_asked_for_more_once_every_body_is_found() {
+    let (_, _, step) = offering(PARTS[0], scene(), &by_hash("V1", &[5, 4]));
+    assert_eq!(result(step), json!([5, 4].map(|n| six_forks().json("V1", n))));
+}
+
+#[test]
+fn a_fork_that_the_chain_has_not_reached_or_never_had_need_not_be_offered() {
+    let genesis = r#"{"config":{"shanghaiTime":0,"cancunTime":0,"pragueTime":0,"osakaTime":10,"amsterdamTime":20,"bogotaTime":30}}"#;
+    let memory = || Memory::new(Some(Schedule::from_genesis(genesis).unwrap()));
+    let request = by_hash("V1", &[99]);
+    let is_null = |memory: Memory, forks: &[Fork]| {
+        let (_, _, step) = offering(forks, Scene { memory, ..Scene::new() }, &request);
+        matches!(step, Step::Answer(Answer::Result(said)) if said == "[null]")
+    };
+    let osaka = [Fork::Prague, Fork::Osaka];
+    let amsterdam = [Fork::Prague, Fork::Osaka, Fork::Amsterdam];
+    assert!(!is_null(memory(), &osaka), "nothing tells that Amsterdam has not begun");
+    assert!(is_null(memory(), &amsterdam), "there is no block older than Prague");
+    for (time, forks, wanted) in [
+        (19, &osaka[..], true),
+        (20, &osaka, false),
+        (20, &amsterdam, true),
+        (19, &amsterdam[1..], false),
+    ] {
+        let memory = memory();
+        memory.note_time(time, Fork::Paris);
+        assert_eq!(is_null(memory, forks), wanted, "{time} {forks:?}");
+    }
+    let memory = memory();
+    memory.note_time(30, Fork::Bogota);
+    assert!(!is_null(memory, &amsterdam), "a fork that is not carried has begun");
+}
+
+#[test]
+fn the_block_that_the_cl_spoke_of_last_tells_how_far_the_chain_is() {
+    let request = by_hash("V1", &[99]);
+    let none_missing = |scene: &Scene| {
+        let (step, _) = play(scene, &request, |_, fork, n| Chain::new(&[]).answer(fork, n));
+        matches!(step, Step::Answer(_))
+    };
+    let offer = Some(Offer::of_forks(PARTS[0]));
+    let scene = Scene { offer, memory: Scene::scheduled().memory };
+    assert!(!none_missing(&scene));
+    scene.begin(&golden("12-osaka", "newPayload"));
+    assert!(none_missing(&scene));
+    // Relayed, as its fork is not offered.
+    scene.relayed(&golden("15-amsterdam", "newPayload"));
+    assert!(!none_missing(&scene));
+    // An older block does not turn back the time.
+    scene.begin(&golden("12-osaka", "newPayload"));
+    assert!(!none_missing(&scene));
 }
 
 /// An EL that serves any block under any fork.
@@ -310,8 +430,7 @@ fn a_piece_of_the_wrong_length_is_asked_over_json_rpc() {
 
 #[test]
 fn body_06_an_unavailable_entry_is_null_whatever_its_body_says() {
-    let offer = Some(Offer::of_forks(&[Fork::Osaka]));
-    let scene = Scene { offer, ..Scene::new() };
+    let scene = of_one_fork(Fork::Osaka);
     let garbage = const_hex::decode("0400000004000000000500000008000000ffffff").unwrap();
     let (step, _) = play(&scene, &by_hash("V1", &[1]), |_, _, _| answer(200, SSZ, garbage.clone()));
     assert_eq!(result(step), json!([null]));

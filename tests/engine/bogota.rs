@@ -173,12 +173,11 @@ fn whether_the_list_was_satisfied_reaches_the_cl() {
 #[test]
 fn the_status_of_an_older_fork_is_printed_as_the_newer_one() {
     let request = new_payload();
-    let own = block_hash(&request);
     let scene = bogota();
     let (mut call, _) = scene.sent(&request);
-    let said = scene.hear(&mut call, ok(status(PayloadStatusKind::Valid, Some(own), None)));
+    let said = scene.hear(&mut call, ok(status(PayloadStatusKind::Syncing, None, None)));
     let wanted = json!({
-        "status": "VALID", "latestValidHash": own, "validationError": null,
+        "status": "SYNCING", "latestValidHash": null, "validationError": null,
         "inclusionListSatisfied": null
     });
     assert_eq!(result(said), wanted);
@@ -189,6 +188,21 @@ fn the_status_of_an_older_fork_is_printed_as_the_newer_one() {
     assert_eq!(said["payloadId"], "0x0505050505050505");
     assert_eq!(said["payloadStatus"]["inclusionListSatisfied"], Value::Null);
     assert!(said["payloadStatus"].as_object().unwrap().contains_key("inclusionListSatisfied"));
+}
+
+#[test]
+fn a_valid_payload_that_does_not_say_whether_its_list_was_satisfied_is_asked_over_json_rpc() {
+    let request = new_payload();
+    let own = Some(block_hash(&request));
+    for said in [
+        ok(status(PayloadStatusKind::Valid, own, None)),
+        raw(status_with_list(PayloadStatusKind::Valid, own, None)),
+    ] {
+        let scene = bogota();
+        let (mut call, _) = scene.sent(&request);
+        let reason = relay(scene.hear(&mut call, said));
+        assert!(reason.to_string().contains("satisfied"), "{reason}");
+    }
 }
 
 #[test]
@@ -351,15 +365,16 @@ fn an_inclusion_list_is_printed_as_an_array() {
 }
 
 #[test]
-fn a_parent_hash_of_an_older_draft_is_tolerated_and_nothing_else() {
+fn a_list_on_top_of_a_given_block_is_the_json_rpcs_and_one_on_top_of_the_head_is_carried() {
     let request = |params: Value| json!({"method": "engine_getInclusionListV1", "params": params});
     let hash = json!(B256::repeat_byte(1));
-    for params in [json!([]), json!([hash])] {
+    for params in [json!([]), json!([null])] {
         assert_eq!(bogota().sent(&request(params)).1.request.uri(), "/inclusion-list");
     }
     bogota().sent(&json!({"method": "engine_getInclusionListV1"}));
-    for params in [json!(["0x01"]), json!([null]), json!([hash, hash]), json!({})] {
-        bogota().relayed(&request(params));
+    for params in [json!([hash]), json!(["0x01"]), json!([null, hash]), json!({})] {
+        let reason = bogota().relayed(&request(params.clone()));
+        assert_eq!(reason.without_json_rpc().code.0, -32602, "{params}: {reason}");
     }
 }
 
@@ -405,9 +420,20 @@ fn a_list_that_is_none_is_asked_over_json_rpc() {
 }
 
 #[test]
-fn inclusion_lists_keep_their_place_among_the_commands() {
-    for name in ["engine_newPayloadV6", "engine_forkchoiceUpdatedV5", "engine_getInclusionListV1"] {
+fn no_list_now_is_asked_over_json_rpc_and_proves_nothing() {
+    let scene = bogota();
+    let (mut call, _) = scene.sent(&get_inclusion_list());
+    let reason = relay(scene.hear(&mut call, answer(204, "", "")));
+    assert!(!reason.verdict().is_proof(Some(br#"["0x02aa"]"#)), "{reason}");
+}
+
+#[test]
+fn an_inclusion_list_is_a_read_that_no_command_holds_up() {
+    for name in ["engine_newPayloadV6", "engine_forkchoiceUpdatedV5"] {
         assert_eq!(Order::of_name(name), Order::Command, "{name}");
+    }
+    for name in ["engine_getInclusionListV1", "engine_getInclusionListV2"] {
+        assert_eq!(Order::of_name(name), Order::Build, "{name}");
     }
 }
 

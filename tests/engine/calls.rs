@@ -451,7 +451,10 @@ fn life_02_only_the_problem_type_makes_a_payload_unknown() {
         let (mut call, _) = scene.sent(&get_payload("V5", "0x0000000000000001"));
         scene.hear(&mut call, said)
     };
-    assert_eq!(error_code(hear(problem(404, "unknown-payload"))), -38001);
+    // JSON-RPC may know it; without JSON-RPC it is unknown.
+    let reason = relay(hear(problem(404, "unknown-payload")));
+    assert_eq!((reason.label(), reason.without_json_rpc().code.0), ("unknown_payload", -38001));
+    assert!(!reason.verdict().is_proof(Some(b"{}")));
     relay(hear(problem(404, "method-not-found")));
     relay(hear(answer(404, "text/plain", "Unknown payload")));
     relay(hear(problem(500, "internal")));
@@ -519,6 +522,13 @@ fn client_version() -> Value {
     json!({"method": "engine_getClientVersionV1", "params": [
         {"code": "LH", "name": "Lighthouse", "version": "v8.0.0", "commit": "0xdeadbeef"}
     ]})
+}
+
+#[test]
+fn a_cl_that_does_not_say_who_it_is_by_the_rules_is_relayed() {
+    for own in [json!(["LH", "v8.0.0"]), json!({"code": "LH"}), json!("LH/v8.0.0"), Value::Null] {
+        Scene::new().relayed(&json!({"method": "engine_getClientVersionV1", "params": [own]}));
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod bodies_and_blobs;
 mod chain;
 mod client;
 mod conversation;
+mod faults;
 mod json_rpc_rules;
 mod real_chain;
 mod rest_rules;

@@ -20,9 +20,6 @@ pub struct Difference {
     pub explains: fn(&Dispute<'_>) -> bool,
 }
 
-/// That each difference is one: a body in dispute which it, and no other, explains.
-mod witness;
-
 /// All of them. A dispute that none explains is a failure.
 pub static DIFFERENCES: [Difference; 7] = [
     Difference {

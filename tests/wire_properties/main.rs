@@ -8,16 +8,18 @@
 
 mod differences;
 mod draw;
+mod judge;
 mod mutate;
 mod oracle;
 mod spelling;
+mod witness;
 
 use alloy_eips::eip4844::{BlobAndProofV1, BlobAndProofV2};
 use alloy_rpc_types_engine::ForkchoiceState;
 use alloy_rpc_types_engine::ssz_engine_types::*;
-use differences::{Dispute, bundle_does_not_fit, explain};
 use draw::Draw;
-use engine_ssz_proxy::wire::{Container, Fork, Source, check, schema, to_json, to_ssz};
+use engine_ssz_proxy::wire::{Container, Fork, Source, schema, to_json, to_ssz};
+use judge::shown;
 use oracle::{Blobs, BodiesV1, BodiesV2, Oracle, bogota};
 use proptest::collection::vec;
 use proptest::prelude::any;
@@ -52,12 +54,14 @@ fn agree_on_a_large_stack<T: Oracle>(container: &'static Container, forks: &'sta
             let mut damage = Draw(&damage);
             let text = json.to_string();
             for _ in 0..MUTATIONS {
-                judge_alike::<T>(container, fork, &mutate::ssz(&ssz, &mut damage))?;
+                judge::decode_alike::<T>(container, fork, &mutate::ssz(&ssz, &mut damage))
+                    .map_err(TestCaseError::fail)?;
                 let damaged = mutate::json(text.as_bytes(), &mut damage);
                 if spelling::is_another_of(&text, &damaged) {
                     encode_the_same(container, fork, &damaged, &ssz)?;
                 }
-                encode_no_more::<T>(container, fork, &damaged)?;
+                judge::encode_no_more::<T>(container, fork, &damaged)
+                    .map_err(TestCaseError::fail)?;
             }
             Ok(())
         })
@@ -80,35 +84,6 @@ fn round_trip(
     ensure(ours == *json, || format!("{text}\n{ours}"))
 }
 
-/// A body is taken where alloy takes it, and then means the same.
-fn judge_alike<T: Oracle>(
-    container: &Container,
-    fork: Fork,
-    ssz: &[u8],
-) -> Result<(), TestCaseError> {
-    let ours = check(container, fork, ssz);
-    let printed = to_json(container, fork, ssz);
-    ensure(printed.as_ref().err() == ours.as_ref().err(), || "check is not to_json".into())?;
-    let theirs = T::decode(ssz);
-    match (printed, theirs) {
-        (Ok(printed), Some(theirs)) => {
-            let printed: Value = serde_json::from_slice(&printed)
-                .map_err(|error| TestCaseError::fail(format!("printed no JSON: {error}")))?;
-            let theirs = theirs.to_json();
-            ensure(printed == theirs, || format!("{printed}\n{theirs}"))
-        }
-        (Err(_), None) => Ok(()),
-        (_, theirs) => {
-            let oracle = |ssz: &[u8]| T::decode(ssz).is_some();
-            let dispute = Dispute { container, fork, ssz, ours, oracle: &oracle };
-            ensure(explain(&dispute).is_some(), || {
-                let theirs = if theirs.is_some() { "takes" } else { "refuses" };
-                format!("alloy {theirs} it, ours: {:?}\n{}", dispute.ours, start(ssz))
-            })
-        }
-    }
-}
-
 fn encode_the_same(
     container: &Container,
     fork: Fork,
@@ -122,34 +97,8 @@ fn encode_the_same(
     })
 }
 
-/// Whatever is encoded is JSON, and alloy encodes it to the same bytes.
-fn encode_no_more<T: Oracle>(
-    container: &Container,
-    fork: Fork,
-    text: &[u8],
-) -> Result<(), TestCaseError> {
-    let Ok(ours) = to_ssz(container, fork, Source::Object(text)) else { return Ok(()) };
-    let json: Value = serde_json::from_slice(text).map_err(|error| {
-        TestCaseError::fail(format!("encoded no JSON: {error}\n{}", shown(text)))
-    })?;
-    let Some(theirs) = T::from_json(json) else {
-        return ensure(bundle_does_not_fit(container, fork, &ours), || {
-            format!("alloy refuses it\n{}", shown(text))
-        });
-    };
-    ensure(ours == theirs.encode(), || shown(text))
-}
-
-fn shown(text: &[u8]) -> String {
-    String::from_utf8_lossy(&text[..text.len().min(4000)]).into_owned()
-}
-
 fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), TestCaseError> {
     if holds { Ok(()) } else { Err(TestCaseError::fail(message())) }
-}
-
-fn start(ssz: &[u8]) -> String {
-    format!("{} bytes: {}", ssz.len(), const_hex::encode(&ssz[..ssz.len().min(1000)]))
 }
 
 /// One test per container and fork.

@@ -1,7 +1,7 @@
 //! Bodies by hash.
 
 use super::{
-    Entry, MAX_ENTRIES, entries, era_filter::EraFilter, forks, piece, print, wrong_number,
+    Entry, MAX_ENTRIES, end, entries, era_filter::EraFilter, forks, piece, print, wrong_number,
 };
 use crate::{
     engine::{
@@ -135,7 +135,12 @@ impl BodiesByHash {
         }
         match self.fork() {
             Some(fork) if !self.left.is_empty() => Ok(Step::send(self.next_piece(fork, context)?)),
-            _ => Ok(Step::Answer(Answer::Result(print(&self.found)))),
+            _ => Ok(end(&self.found, context)),
         }
+    }
+
+    /// What was found, for a CL whose EL has no JSON-RPC to ask for the rest.
+    pub(in crate::engine) fn end(&self) -> Step {
+        Step::Answer(Answer::Result(print(&self.found)))
     }
 }

@@ -1,6 +1,6 @@
 //! Bodies by range.
 
-use super::{Entry, MAX_ENTRIES, entries, era_filter::EraFilter, forks, piece, print};
+use super::{Entry, MAX_ENTRIES, end, entries, era_filter::EraFilter, forks, piece, print};
 use crate::{
     engine::{
         Answer, Context, Exchange, RelayReason, Replay, Step,
@@ -84,13 +84,15 @@ impl BodiesByRange {
     ) -> Result<Step, RelayReason> {
         if let EraFilter::Testing { under, .. } = self.era_filter {
             match entries(answer, self.version, under)? {
+                // The block was there a moment ago.
+                Ok(entries) if entries.is_empty() => return Err(RelayReason::HeadMoved),
                 Ok(entries) => self.era_filter.tested(&entries, context)?,
                 Err(step) => return Ok(step),
             }
             return Ok(self.go_on(context));
         }
         let (Some(fork), Some((from, asked))) = (self.fork(), self.span(context)) else {
-            return Ok(self.end());
+            return Ok(end(&self.found, context));
         };
         let entries = match entries(answer, self.version, fork)? {
             Ok(entries) => entries,
@@ -140,11 +142,12 @@ impl BodiesByRange {
         // A short piece ends at the head: there is nothing behind it.
         match self.ask(context) {
             Some(exchange) if !short => Step::send(exchange),
-            _ => self.end(),
+            _ => end(&self.found, context),
         }
     }
 
-    fn end(&self) -> Step {
+    /// What was found, for a CL whose EL has no JSON-RPC to ask for the rest.
+    pub(in crate::engine) fn end(&self) -> Step {
         Step::Answer(Answer::Result(print(&self.found)))
     }
 }

@@ -9,25 +9,49 @@ mod ssz;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use alloy_primitives::B64;
+use alloy_primitives::{B64, B256};
 use alloy_rpc_types_engine::PayloadId;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
 use http_body_util::Full;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::{
     chain::{Chain, Head},
     error::EngineError,
+    faults::{Container, Operation},
     fork::Fork,
     identity::IDENTITY,
     server::{Answer, empty},
 };
 use problem::Problem;
 
-const MAX_BODIES: u64 = 32;
-const MAX_BLOBS: u64 = 128;
-const MAX_BYTES: u64 = 1 << 26;
+/// What the capabilities tell under `limits`, and what is held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Limits {
+    /// Bodies in one request, at most.
+    pub bodies: u64,
+    /// Blobs in one request, at most.
+    pub blobs: u64,
+    /// Bytes of a payload, at most.
+    pub payload_bytes: u64,
+}
+
+impl Default for Limits {
+    /// Those of the specification (refactor.md, "Constants"): 32, 128 and 64 MiB.
+    fn default() -> Self {
+        Self { bodies: 32, blobs: 128, payload_bytes: 1 << 26 }
+    }
+}
+
+/// What the REST surface offers just now.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::mock_el) struct Offer {
+    pub(in crate::mock_el) limits: Limits,
+    pub(in crate::mock_el) newest_fork: Fork,
+}
 
 /// An endpoint with what its URL says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +99,20 @@ impl Route {
         })
     }
 
+    /// The operation it is an endpoint of.
+    pub(in crate::mock_el) fn operation(&self) -> Operation {
+        match self {
+            Self::NewPayload => Operation::NewPayload,
+            Self::GetPayload { .. } => Operation::GetPayload,
+            Self::Forkchoice => Operation::ForkchoiceUpdated,
+            Self::BodiesByHash => Operation::BodiesByHash,
+            Self::BodiesByRange { .. } => Operation::BodiesByRange,
+            Self::Blobs(_) => Operation::GetBlobs,
+            Self::Capabilities => Operation::Capabilities,
+            Self::Identity => Operation::Identity,
+        }
+    }
+
     /// Whether the request carries an SSZ body.
     fn takes_ssz(&self) -> bool {
         match self {
@@ -99,11 +137,12 @@ enum Reply {
 /// Answers a request on a known endpoint.
 pub(in crate::mock_el) fn answer(
     chain: &Mutex<Chain>,
+    offer: Offer,
     route: &Route,
     headers: &HeaderMap,
     body: &[u8],
 ) -> Answer {
-    match reply(chain, route, headers, body) {
+    match reply(chain, offer, route, headers, body) {
         Ok(Reply::Ssz(body)) => with_type("application/octet-stream", body),
         Ok(Reply::Snapshot(body)) => {
             let mut answer = with_type("application/octet-stream", body);
@@ -118,6 +157,37 @@ pub(in crate::mock_el) fn answer(
     }
 }
 
+/// The block a body is about: that of the payload, or the head of the forkchoice state.
+///
+/// Both stand at the same place in every fork: the head comes first, the hash after the 472 bytes of
+/// the payload's other fixed fields.
+pub(in crate::mock_el) fn block_hash(route: &Route, body: &[u8]) -> Option<B256> {
+    let at = match route {
+        Route::NewPayload => {
+            let offset = u32::from_le_bytes(*body.first_chunk()?);
+            usize::try_from(offset).ok()?.checked_add(472)?
+        }
+        Route::Forkchoice => 0,
+        _ => return None,
+    };
+    body.get(at..at.checked_add(32)?).map(B256::from_slice)
+}
+
+/// The container of an endpoint's answer.
+pub(in crate::mock_el) fn container(route: &Route, headers: &HeaderMap) -> Option<Container> {
+    let fork = only(headers, "eth-execution-version").and_then(Fork::named);
+    Some(match route {
+        Route::NewPayload => Container::PayloadStatus,
+        Route::GetPayload { .. } => Container::BuiltPayload(fork?),
+        Route::Forkchoice => Container::ForkchoiceUpdateResponse,
+        Route::BodiesByHash | Route::BodiesByRange { .. } => Container::Bodies(fork?),
+        Route::Blobs(Revision::V1) => Container::BlobsV1,
+        Route::Blobs(Revision::V2 | Revision::V3) => Container::BlobsV2,
+        Route::Blobs(Revision::V4) => Container::BlobsV4,
+        Route::Capabilities | Route::Identity => return None,
+    })
+}
+
 /// The answer on a path or method that is no endpoint.
 pub(in crate::mock_el) fn not_found() -> Answer {
     Problem::NoEndpoint.into()
@@ -130,42 +200,52 @@ pub(in crate::mock_el) fn too_large(limit: usize) -> Answer {
 
 fn reply(
     chain: &Mutex<Chain>,
+    offer: Offer,
     route: &Route,
     headers: &HeaderMap,
     body: &[u8],
 ) -> Result<Reply, Problem> {
+    let limits = offer.limits;
     if route.takes_ssz() && only(headers, "content-type") != Some("application/octet-stream") {
         return Err(Problem::MediaType);
     }
     let mut chain: MutexGuard<'_, Chain> = chain.lock().unwrap_or_else(PoisonError::into_inner);
     match route {
         Route::NewPayload => {
-            let fork = fork(&chain, headers)?;
+            let fork = fork(&chain, offer, headers)?;
             new_payload(&mut chain, fork, body)
         }
         Route::GetPayload { id } => {
             // Before the fork: a malformed id is wrong in every one.
             let id = payload_id(id)?;
-            get_payload(&chain, fork(&chain, headers)?, id)
+            get_payload(&chain, fork(&chain, offer, headers)?, id)
         }
         Route::Forkchoice => {
-            let fork = fork(&chain, headers)?;
+            let fork = fork(&chain, offer, headers)?;
             forkchoice(&mut chain, fork, body)
         }
-        Route::BodiesByHash => bodies_by_hash(&chain, fork(&chain, headers)?, body),
+        Route::BodiesByHash => bodies_by_hash(&chain, limits, fork(&chain, offer, headers)?, body),
         Route::BodiesByRange { query } => {
             let (from, count) = range(query.as_deref().unwrap_or_default())?;
-            bodies_by_range(&chain, fork(&chain, headers)?, from, count)
+            within(count, limits.bodies)?;
+            bodies_by_range(&chain, fork(&chain, offer, headers)?, from, count)
         }
-        Route::Blobs(revision) => blobs(&chain, *revision, body),
-        Route::Capabilities => capabilities(&chain),
+        Route::Blobs(revision) => blobs(&chain, limits, *revision, body),
+        Route::Capabilities => capabilities(&chain, offer),
         Route::Identity => json_reply(&IDENTITY),
     }
 }
 
-/// The fork the client names, if this chain has it.
-fn fork(chain: &Chain, headers: &HeaderMap) -> Result<Fork, Problem> {
-    let known = || chain.genesis().schedule().forks();
+impl Offer {
+    /// The forks that the chain has and that are offered.
+    fn forks(self, chain: &Chain) -> impl Iterator<Item = Fork> {
+        chain.genesis().schedule().forks().filter(move |fork| *fork <= self.newest_fork)
+    }
+}
+
+/// The fork the client names, if this chain has it and it is offered.
+fn fork(chain: &Chain, offer: Offer, headers: &HeaderMap) -> Result<Fork, Problem> {
+    let known = || offer.forks(chain);
     only(headers, "eth-execution-version")
         .and_then(Fork::named)
         .filter(|named| known().any(|fork| fork == *named))
@@ -210,8 +290,13 @@ fn forkchoice(chain: &mut Chain, fork: Fork, body: &[u8]) -> Result<Reply, Probl
     Ok(Reply::Ssz(ssz::forkchoice_response(head, payload_id)?))
 }
 
-fn bodies_by_hash(chain: &Chain, fork: Fork, body: &[u8]) -> Result<Reply, Problem> {
-    within(ssz::list_len(body, 4), MAX_BODIES)?;
+fn bodies_by_hash(
+    chain: &Chain,
+    limits: Limits,
+    fork: Fork,
+    body: &[u8],
+) -> Result<Reply, Problem> {
+    within(ssz::list_len(body, 4), limits.bodies)?;
     let hashes = ssz::body_hashes(body)?;
     let blocks = hashes.iter().map(|hash| chain.block(hash)).collect();
     Ok(Reply::Ssz(ssz::bodies(fork, blocks)))
@@ -221,16 +306,15 @@ fn bodies_by_range(chain: &Chain, fork: Fork, from: u64, count: u64) -> Result<R
     if from == 0 || count == 0 {
         return Err(EngineError::InvalidParams("from and count must be at least 1".into()).into());
     }
-    within(count, MAX_BODIES)?;
     Ok(Reply::Ssz(ssz::bodies(fork, chain.range(from, count))))
 }
 
-fn blobs(chain: &Chain, revision: Revision, body: &[u8]) -> Result<Reply, Problem> {
+fn blobs(chain: &Chain, limits: Limits, revision: Revision, body: &[u8]) -> Result<Reply, Problem> {
     let fixed_part = match revision {
         Revision::V1 | Revision::V2 | Revision::V3 => 4,
         Revision::V4 => 4 + 16,
     };
-    within(ssz::list_len(body, fixed_part), MAX_BLOBS)?;
+    within(ssz::list_len(body, fixed_part), limits.blobs)?;
     let pool = &chain.blobs;
     Ok(Reply::Ssz(match revision {
         Revision::V1 => ssz::blobs_v1(pool.v1(&ssz::blob_hashes(body)?))?,
@@ -246,17 +330,18 @@ fn blobs(chain: &Chain, revision: Revision, body: &[u8]) -> Result<Reply, Proble
     }))
 }
 
-fn capabilities(chain: &Chain) -> Result<Reply, Problem> {
-    let forks: Vec<_> = chain.genesis().schedule().forks().map(Fork::name).collect();
+fn capabilities(chain: &Chain, offer: Offer) -> Result<Reply, Problem> {
+    let forks: Vec<_> = offer.forks(chain).map(Fork::name).collect();
+    let limits = offer.limits;
     json_reply(&json!({
         "supported_forks": forks,
         "fork_scoped_endpoints": ["payloads", "forkchoice", "bodies"],
         "independently_versioned": { "blobs": ["v1", "v2", "v3", "v4"] },
         "unscoped_endpoints": ["capabilities", "identity"],
         "limits": {
-            "bodies.max_count": MAX_BODIES,
-            "blobs.max_versioned_hashes": MAX_BLOBS,
-            "payload.max_bytes": MAX_BYTES,
+            "bodies.max_count": limits.bodies,
+            "blobs.max_versioned_hashes": limits.blobs,
+            "payload.max_bytes": limits.payload_bytes,
         },
     }))
 }

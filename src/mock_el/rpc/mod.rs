@@ -9,10 +9,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use alloy_primitives::B256;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::{chain::Chain, error::EngineError};
+use super::{chain::Chain, error::EngineError, faults::Operation};
 use params::Params;
 
 /// A request body, read as far as its envelopes.
@@ -143,6 +144,33 @@ impl Call<'_> {
             Some(method) => method.run(&mut chain, &params),
             None => eth::run(&self.method, &chain, &params),
         }
+    }
+}
+
+/// The block a message's only or first call is about: that of the payload, or the head of the
+/// forkchoice state.
+pub(super) fn block_hash(operation: Operation, body: &[u8]) -> Option<B256> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Hashes {
+        block_hash: Option<B256>,
+        head_block_hash: Option<B256>,
+    }
+    let message = Message::parse(body);
+    let call = match &message {
+        Message::Single(Item::Call(call)) => call,
+        Message::Batch(items) => items.iter().find_map(|item| match item {
+            Item::Call(call) => Some(call),
+            Item::Malformed(_) => None,
+        })?,
+        _ => return None,
+    };
+    let params: Vec<&RawValue> = serde_json::from_str(call.params?.get()).ok()?;
+    let hashes: Hashes = serde_json::from_str(params.first()?.get()).ok()?;
+    match operation {
+        Operation::NewPayload => hashes.block_hash,
+        Operation::ForkchoiceUpdated => hashes.head_block_hash,
+        _ => None,
     }
 }
 

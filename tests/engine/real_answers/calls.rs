@@ -89,6 +89,11 @@ pub fn matching(sample: &Sample) -> Matching {
 /// A sidecar that knows that fork to be the one of the call, in front of an EL that offers it.
 pub fn scene(fork: Fork, request: &Value) -> Scene {
     let scene = Scene { offer: Some(Offer::of_forks(&[fork])), ..Scene::new() };
+    if request["method"].as_str().is_some_and(|name| name.contains("Bodies")) {
+        // The chain is of that fork alone.
+        scene.memory.learn(0, fork);
+        scene.memory.note_time(0, fork);
+    }
     for pointer in ["/params/0/timestamp", "/params/1/timestamp"] {
         let timestamp = request.pointer(pointer).and_then(Value::as_str);
         if let Some(hex) = timestamp.and_then(|text| text.strip_prefix("0x")) {

@@ -39,7 +39,7 @@ pub fn outcome(sample: &Sample, matching: &Matching) -> Outcome {
             }
             Step::Answer(Answer::Error(error)) => return Outcome::Error(error.code.0),
             Step::Answer(Answer::Refused(status)) => return Outcome::Status(status.as_u16()),
-            Step::Consult => break,
+            Step::Consult(_) => break,
         }
     }
     panic!("{}/{}: no end", sample.head.el, sample.head.name);
