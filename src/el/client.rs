@@ -19,7 +19,7 @@ use super::error::Failure;
 use super::gauge::{Flight, Gauges};
 use super::held::Held;
 use super::lane::Lane;
-use super::pool::Pool;
+use super::pool::{Pool, Unwritten};
 use super::surface::Transport;
 use super::terms::Plan;
 
@@ -80,12 +80,13 @@ impl Clients {
     ) -> Self {
         let lanes = |transport| {
             Lanes::new(Held::new(connector.clone(), transport), sizes, |connections| {
-                Pool::new(connector, transport, connections)
+                Pool::new(connector, transport, connections, Unwritten::Told)
             })
         };
         let passing = |transport| {
-            let command = Pool::new(connector, transport, NonZeroUsize::MIN);
-            Lanes::new(command, sizes, |connections| Pool::new(connector, transport, connections))
+            let pool =
+                |connections| Pool::new(connector, transport, connections, Unwritten::GoesOn);
+            Lanes::new(pool(NonZeroUsize::MIN), sizes, pool)
         };
         let places = |number: NonZeroUsize| {
             Arc::new(Semaphore::new(number.get().min(Semaphore::MAX_PERMITS)))

@@ -29,6 +29,16 @@ pub(super) struct Pool<B> {
     opener: Opener,
 }
 
+/// What becomes of a request that comes back from a used connection before any of it was written: the
+/// EL had closed the connection meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unwritten {
+    /// The rule of resends has it. The pool would try one idle connection after the other.
+    Told,
+    /// It goes over the next connection. The only way for one whose body cannot be had twice.
+    GoesOn,
+}
+
 struct Member<B> {
     client: legacy::Client<Connector, B>,
     load: AtomicUsize,
@@ -59,13 +69,13 @@ where
         connector: &Connector,
         transport: Transport,
         h2c_connections: NonZeroUsize,
+        unwritten: Unwritten,
     ) -> Self {
         let mut builder = legacy::Client::builder(TokioExecutor::new());
         builder
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
-            // It would try one idle connection after the other.
-            .retry_canceled_requests(false);
+            .retry_canceled_requests(matches!(unwritten, Unwritten::GoesOn));
         match transport {
             Transport::Http1 => builder.pool_idle_timeout(HTTP1_IDLE),
             // Held open by pings, so that no proposal waits for a connection.
@@ -96,7 +106,7 @@ where
         least.ok_or_else(|| Failure::unreachable("a pool without connections".into()))
     }
 
-    /// The head of an answer; nothing is sent twice.
+    /// The head of an answer; nothing of which a byte was written is sent twice.
     pub(super) async fn head(&self, request: Request<B>) -> Result<Response<Incoming>, Failure> {
         let member = self.least_loaded()?;
         let _load = Load::on(&member.load);

@@ -1,13 +1,16 @@
 //! Connections that the EL closes at the moment in which they are used again.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use engine_ssz_proxy::el::{
-    Answer, Caller, El, ElError, ErrorKind, Lane, Phase, Repeat, Resend, TransportChoice,
+    Answer, Caller, El, ElError, ErrorKind, Lane, Phase, Repeat, Resend, StreamedBody,
+    TransportChoice,
 };
 use http::Request;
+use http_body_util::{BodyExt, Full};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Barrier;
@@ -258,5 +261,60 @@ async fn h1_01_the_same_holds_over_h2c() {
         let error = patiently(send()).await.unwrap_err();
         assert_eq!(error.resend(), Resend::Stale, "{lane:?}");
         assert_eq!(log.answered.load(Ordering::SeqCst), 1);
+    }
+}
+
+/// Answers each connection's first request and closes the connection without a word when it is told
+/// to. Tells of each close.
+fn closing_idle_ones() -> (SocketAddr, std::sync::mpsc::Sender<()>, std::sync::mpsc::Receiver<()>) {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (tell, closed) = std::sync::mpsc::channel();
+    let (close, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"\r\n\r\nbody") {
+                let mut piece = [0; 1024];
+                let length = stream.read(&mut piece).unwrap();
+                assert!(length > 0, "{}", asked.escape_ascii());
+                asked.extend_from_slice(&piece[..length]);
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").unwrap();
+            if told.recv().is_err() {
+                break;
+            }
+            drop(stream);
+            if tell.send(()).is_err() {
+                break;
+            }
+        }
+    });
+    (address, close, closed)
+}
+
+/// A body that cannot be had twice still goes over another connection if nothing of it was written.
+#[tokio::test]
+async fn a_passed_request_survives_the_close_of_an_idle_connection() {
+    for lane in LANES {
+        let (address, close, closed) = closing_idle_ones();
+        let el = El::new(config(format!("http://{address}").parse().unwrap()));
+        for nth in 0..20 {
+            let body = Full::new(Bytes::from_static(b"body")).map_err(|never| match never {});
+            let request = Request::post("/engine/v1/x").body(StreamedBody::new(body)).unwrap();
+            let passed = patiently(el.pass(lane, &Caller::default(), request)).await;
+            let body = passed.unwrap_or_else(|error| panic!("{lane:?} {nth}: {error}")).into_body();
+            assert_eq!(patiently(body.collect()).await.unwrap().to_bytes(), "ok");
+            // By then the connection is idle.
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            // The whole thread waits, and then the close is there to be seen and this comes first.
+            close.send(()).unwrap();
+            closed.recv().unwrap();
+            tokio::task::yield_now().await;
+        }
     }
 }
