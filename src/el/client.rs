@@ -19,6 +19,7 @@ use super::error::Failure;
 use super::gauge::{Flight, Gauges};
 use super::held::Held;
 use super::lane::Lane;
+use super::lease::Lease;
 use super::pool::{Pool, Unwritten};
 use super::surface::Transport;
 use super::terms::Plan;
@@ -183,7 +184,8 @@ impl Clients {
         let place = self.place(lane).await;
         let flight = self.gauges.of(lane).begin();
         let answer = pool.head(request).await?;
-        Ok(answer.map(|body| StreamedBody::new(Passing { body, flight: Some(flight), place })))
+        let lease = place.map(Lease::new);
+        Ok(answer.map(|body| StreamedBody::new(Passing { body, flight: Some(flight), lease })))
     }
 }
 
@@ -191,7 +193,7 @@ impl Clients {
 struct Passing {
     body: Incoming,
     flight: Option<Flight>,
-    place: Option<OwnedSemaphorePermit>,
+    lease: Option<Lease>,
 }
 
 impl Body for Passing {
@@ -204,8 +206,10 @@ impl Body for Passing {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         match &frame {
+            Some(Err(_)) => (self.flight, self.lease) = (None, None),
+            // Not when this is dropped: a CL may be slow to take what it has already been given.
+            Some(Ok(_)) if self.body.is_end_stream() => self.end(),
             Some(Ok(_)) => {}
-            Some(Err(_)) => self.flight = None,
             None => self.end(),
         }
         Poll::Ready(frame.map(|frame| frame.map_err(BoxError::from)))
@@ -222,7 +226,7 @@ impl Body for Passing {
 
 impl Passing {
     fn end(&mut self) {
-        self.place = None;
+        self.lease = None;
         if let Some(flight) = self.flight.take() {
             flight.answered();
         }

@@ -22,6 +22,7 @@ mod gauge;
 mod held;
 mod keeper;
 mod lane;
+mod lease;
 mod pool;
 mod probe;
 mod request;

@@ -1,11 +1,15 @@
 //! The line of commands.
 
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use engine_ssz_proxy::el::{El, ErrorKind, Resend};
+use engine_ssz_proxy::el::{Caller, El, ErrorKind, Lane, Resend, StreamedBody};
+use http::Request;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::peer::{config, patiently};
@@ -123,4 +127,34 @@ fn use_up_budget() {
     let free = Semaphore::new(1);
     let mut waker = Context::from_waker(Waker::noop());
     while pin!(free.acquire()).poll(&mut waker).is_ready() {}
+}
+
+/// Begins an answer to each request and never ends it.
+async fn endless() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"\r\n\r\n") {
+                asked.push(stream.read_u8().await.unwrap());
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nbeg").await.unwrap();
+            open.push(stream);
+        }
+    });
+    address
+}
+
+/// Time passes only when nothing else can happen.
+#[tokio::test(start_paused = true)]
+async fn readers_that_do_not_read_on_keep_their_places_in_a_lane_for_a_while_only() {
+    let el = El::new(config(format!("http://{}", endless().await).parse().unwrap()));
+    let mut unread = Vec::new();
+    for _ in 0..5 {
+        let request = Request::get("/engine/v1/bodies").body(StreamedBody::default()).unwrap();
+        let passed = patiently(el.pass(Lane::History, &Caller::default(), request)).await;
+        unread.push(passed.unwrap());
+    }
 }
