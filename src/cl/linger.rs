@@ -2,8 +2,8 @@
 //!
 //! An early answer — 401 or 413 while the CL still sends — ends with a close. Were the socket
 //! closed with bytes of the CL unread, TCP would send a reset, and a reset can destroy the answer
-//! on its way (RFC 9112, section 9.6); a socket file does much the same. So the sending side is closed first and what still comes is
-//! read and thrown away, within bounds.
+//! on its way (RFC 9112, section 9.6); a socket file does much the same. So the sending side is
+//! closed first and what still comes is read and thrown away, within bounds.
 
 use std::io;
 use std::pin::Pin;

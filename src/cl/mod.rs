@@ -1,4 +1,5 @@
-//! The door to the CL: HTTP/1.1, h2c and WebSocket on one port or socket file, JWT check. Knows nothing of engine methods.
+//! The door to the CL: HTTP/1.1, h2c and WebSocket on one port or socket file, JWT check. Knows
+//! nothing of engine methods.
 //!
 //! A request that gets in is a [`Call`] and goes to the [`Handler`]; everything the envelope of
 //! HTTP decides by itself is answered here:
@@ -16,13 +17,17 @@
 //! | more than the [`Bounds`] take | 200 with `-32603`; 503 under `/engine/`; a connection is closed |
 //! | a handler that panics | 200 with `-32603`; 500 under `/engine/` |
 //!
+//! Every other answer to a call is 200: a CL takes any other status for a broken EL and sends the
+//! call again.
+//!
 //! A call or passage that must keep its order takes its place early: a call at the first bytes of its
 //! body ([`Handler::begun`]), a passage at its head ([`Handler::in_order`]). It has its turn when its
 //! body is there as a whole, and a body that pauses loses the place: neither door lets a CL that
 //! stalls hold up another one's calls.
 //!
-//! Every other answer to a call is 200: a CL takes any other status for a broken EL and sends the
-//! call again.
+//! The token of a WebSocket's handshake lets in all its messages. Where it goes to the EL with each
+//! of them ([`Auth::Forward`]) the socket is closed before it is too old (`authentication.md`, "JWT
+//! Claims"), so that the CL comes back with a new one.
 
 mod attempt;
 mod auth;
@@ -55,12 +60,13 @@ pub use server::{Server, Stopped};
 pub struct Config {
     /// Who is let in.
     pub auth: Auth,
-    /// The longest request body or WebSocket message, in bytes. The Engine API names no limit for JSON-RPC; ELs take
-    /// 128 MiB and more on this port.
+    /// The longest request body or WebSocket message, in bytes. The Engine API names no limit for
+    /// JSON-RPC; ELs take 128 MiB and more on this port.
     pub body_limit: usize,
     /// How long a connection may go without a complete request head: at its start, between two
-    /// requests and inside a head; and a WebSocket without a message or a sign of life. It must outlast the idle time of a CL's pool (up to 90 s), or
-    /// the CL sends into a connection that is just being closed.
+    /// requests and inside a head; and a WebSocket without a byte, be it of the answer to a ping. It
+    /// must outlast the idle time of a CL's pool (up to 90 s), or the CL sends into a connection that
+    /// is just being closed.
     pub head_timeout: Duration,
     /// How long a body may go without a further byte.
     pub body_timeout: Duration,

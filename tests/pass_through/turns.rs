@@ -121,8 +121,10 @@ async fn the_turn_of_a_cl_that_hangs_up_within_its_answer_is_over() {
         assert_eq!(answer.frame().await.unwrap().unwrap().into_data().unwrap(), "begun");
         drop(answer);
         let goes_on = async {
-            while version == Version::HTTP_11 {
-                feed.send("more".into()).await.unwrap();
+            if version == Version::HTTP_11 {
+                loop {
+                    feed.send("more".into()).await.unwrap();
+                }
             }
             std::future::pending::<()>().await;
         };

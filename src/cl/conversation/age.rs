@@ -37,7 +37,7 @@ impl Age {
     /// that takes one from outside the [`WINDOW`] does not mind how old it is.
     pub(in crate::cl) fn of(iat: f64, now: u64) -> Self {
         let age = now as f64 - iat;
-        if !(age.abs() <= WINDOW as f64) {
+        if age.is_nan() || age.abs() > WINDOW as f64 {
             return Self::NONE;
         }
         // One from a clock ahead of ours may well be new.
