@@ -46,6 +46,8 @@ enum Tool {
     MockEl(tools::mock_el::Arguments),
     /// Plays a CL through six forks against the embedded EL and compares every answer
     Demo(tools::demo::Arguments),
+    /// Drives slots at high speed while the EL misbehaves, and judges every answer
+    Soak(tools::soak::Arguments),
     /// Reads a JSON-RPC request and writes the REST-SSZ request that it becomes
     Encode(tools::encode::Arguments),
     /// Reads an SSZ answer and writes the JSON-RPC result that it becomes
@@ -65,6 +67,7 @@ pub fn run() -> ExitCode {
         },
         Some(Tool::MockEl(arguments)) => tools::mock_el::run(arguments),
         Some(Tool::Demo(arguments)) => tools::demo::run(arguments),
+        Some(Tool::Soak(arguments)) => tools::soak::run(arguments),
         Some(Tool::Encode(arguments)) => tools::encode::run(arguments),
         Some(Tool::Decode(arguments)) => tools::decode::run(arguments),
     }

@@ -21,6 +21,7 @@ use super::{
     error::EngineError,
     fork::Fork,
     genesis::Genesis,
+    processed::{Journal, Processed},
 };
 
 /// Validation errors are cut here: the SSZ status holds no more (refactor.md, MAX_ERROR_BYTES).
@@ -72,6 +73,7 @@ pub(super) struct Chain {
     built: HashMap<PayloadId, Arc<Built>>,
     pub(super) blobs: BlobPool,
     custody_columns: Option<B128>,
+    pub(super) journal: Journal,
     /// How often builds were forgotten; another number makes other payload ids.
     builds_forgotten: u64,
 }
@@ -91,6 +93,7 @@ impl Chain {
             built: HashMap::new(),
             blobs: BlobPool::default(),
             custody_columns: None,
+            journal: Journal::default(),
             builds_forgotten: 0,
         }
     }
@@ -104,7 +107,8 @@ impl Chain {
     /// As after a restart on an empty disk: the genesis alone.
     pub(super) fn forget(&mut self) {
         let builds_forgotten = self.builds_forgotten.wrapping_add(1);
-        *self = Self { builds_forgotten, ..Self::new(self.genesis.clone()) };
+        let journal = std::mem::take(&mut self.journal);
+        *self = Self { builds_forgotten, journal, ..Self::new(self.genesis.clone()) };
     }
 
     pub(super) fn genesis(&self) -> &Genesis {
@@ -123,6 +127,14 @@ impl Chain {
     /// Validates a payload and keeps it if it is valid (paris.md, engine_newPayloadV1, point 6; its
     /// later versions' additions). The caller has checked that its shape is that of its fork.
     pub(super) fn new_payload(&mut self, new: NewPayload) -> PayloadStatus {
+        let block_hash = new.payload.block_hash();
+        let status = self.validate(new);
+        let is_valid = status.status == PayloadStatusEnum::Valid;
+        self.journal.note(Processed::NewPayload { block_hash, is_valid });
+        status
+    }
+
+    fn validate(&mut self, new: NewPayload) -> PayloadStatus {
         let claimed = new.payload.block_hash();
         let hashes = match versioned_hashes(new.payload.transactions()) {
             Ok(hashes) => hashes,
@@ -177,6 +189,7 @@ impl Chain {
     /// then.
     pub(super) fn update_head(&mut self, state: &ForkchoiceState) -> Result<Head, EngineError> {
         let ForkchoiceState { head_block_hash, safe_block_hash, finalized_block_hash } = *state;
+        self.journal.note(Processed::Forkchoice { head: head_block_hash, safe: safe_block_hash });
         if head_block_hash.is_zero() {
             return Err(EngineError::InvalidForkchoice("head is the zero hash".into()));
         }
@@ -242,6 +255,8 @@ impl Chain {
             }
             self.built.insert(id, Arc::new(built));
         }
+        let prev_randao = attributes.prev_randao;
+        self.journal.note(Processed::Build { prev_randao, payload_id: id });
         Ok(id)
     }
 

@@ -70,6 +70,22 @@ impl Genesis {
         Self::parse(include_str!("genesis.json")).expect("the built-in genesis is a genesis")
     }
 
+    /// The same chain with that many seconds from one fork to the next, 1 or more.
+    #[must_use]
+    pub fn built_in_every(seconds: u64) -> Self {
+        let Self { spec, .. } = Self::built_in();
+        let start = |n: u64| Some(seconds.max(1).saturating_mul(n));
+        let schedule = Schedule::new([
+            (Fork::Shanghai, start(1)),
+            (Fork::Cancun, start(2)),
+            (Fork::Prague, start(3)),
+            (Fork::Osaka, start(4)),
+            (Fork::Amsterdam, start(5)),
+        ])
+        .expect("no fork comes before an earlier one");
+        Self { spec, schedule }
+    }
+
     pub(super) fn schedule(&self) -> &Schedule {
         &self.schedule
     }

@@ -25,6 +25,7 @@ pub mod faults;
 mod fork;
 mod genesis;
 mod identity;
+mod processed;
 mod rest;
 mod rpc;
 mod seen;
@@ -46,8 +47,9 @@ use faults::{FaultsHandle, Restart};
 
 pub use fork::Fork;
 pub use genesis::{Genesis, GenesisError};
+pub use processed::Processed;
 pub use rest::Limits;
-pub use seen::Seen;
+pub use seen::{Requests, Seen};
 pub use surface::{Http, Surface, UnknownChoice};
 
 use server::{El, Order};
@@ -168,6 +170,27 @@ impl MockEl {
         let ended = || io::Error::from(io::ErrorKind::BrokenPipe);
         self.el.orders.send(order(done)).map_err(|_| ended())?;
         when_done.await.map_err(|_| ended())
+    }
+
+    /// Tells every command that the chain carries out from now on, in the chain's own order. There is
+    /// one listener; a new one takes the place of the one before.
+    #[must_use]
+    pub fn processed(&self) -> mpsc::UnboundedReceiver<Processed> {
+        let (tell, listener) = mpsc::unbounded_channel();
+        self.el.chain().journal = processed::Journal::to(tell);
+        listener
+    }
+
+    /// How many requests have come in so far; probes of the surface are not counted.
+    #[must_use]
+    pub fn requests(&self) -> Requests {
+        self.el.log.requests()
+    }
+
+    /// The answer to a JSON-RPC body, without a connection, a token or a fault on the way.
+    #[must_use]
+    pub fn answer(&self, body: &[u8]) -> Vec<u8> {
+        self.el.json_rpc_text(body)
     }
 
     /// The custody columns of the last forkchoice that had any (amsterdam.md, `custodyColumns`).

@@ -59,6 +59,15 @@ pub struct Seen {
     pub status: Option<u16>,
 }
 
+/// How many requests have come in since the start, by dialect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Over REST-SSZ, without those for the capabilities.
+    pub rest: u64,
+    /// Everything else.
+    pub json_rpc: u64,
+}
+
 /// A place in the log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket(u64);
@@ -75,6 +84,7 @@ struct Entries {
     forgotten: u64,
     /// Requests run so far.
     runs: u64,
+    requests: Requests,
 }
 
 impl Log {
@@ -100,7 +110,13 @@ impl Log {
             fault: None,
             status: None,
         };
+        let path = request.uri().path();
         let mut entries = self.entries();
+        if !path.starts_with("/engine/") {
+            entries.requests.json_rpc += 1;
+        } else if !path.ends_with("/capabilities") {
+            entries.requests.rest += 1;
+        }
         if entries.kept.len() >= KEPT {
             entries.kept.pop_front();
             entries.forgotten += 1;
@@ -154,6 +170,10 @@ impl Log {
 
     pub(super) fn answered(&self, ticket: Ticket, status: StatusCode) {
         self.update(ticket, |seen| seen.status = Some(status.as_u16()));
+    }
+
+    pub(super) fn requests(&self) -> Requests {
+        self.entries().requests
     }
 
     pub(super) fn all(&self) -> Vec<Seen> {

@@ -65,8 +65,8 @@ mod tests {
             (r#"{"method" : "engine_forkchoiceUpdatedV3""#, true),
             ("\r\n\t {\"id\":1,\n\"method\"\n:\n\"engine_newPayloadV9\"", true),
             (r#"{"method":"engine_newPayloadWithWitnessV4""#, true),
-            (r#"{"method":"engine_getInclusionListV1""#, true),
             // No command, or none that can be told.
+            (r#"{"method":"engine_getInclusionListV1""#, false),
             (r#"{"method":"engine_getPayloadV4","params":["0x"#, false),
             (r#"{"method":"eth_call","params":[{"data":"engine_newPayloadV4"#, false),
             (r#"{"id":1,"params":[{"parentHash":"0x"#, false),

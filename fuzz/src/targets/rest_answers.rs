@@ -41,7 +41,7 @@ pub fn rest_answers(input: &[u8]) {
     let Some((method, mut rest)) = input.split_first() else { return };
     let (_, method) = Method::ALL[usize::from(*method) % Method::ALL.len()];
     let mut conversation = Conversation::begin(method);
-    if matches!(conversation.step, Step::Consult) {
+    if matches!(conversation.step, Step::Consult(None)) {
         let said = if rest.is_empty() {
             Said::NoJsonRpc
         } else {
@@ -79,8 +79,8 @@ fn judge(conversation: &Conversation, last: &Response<Bytes>) {
             return assert_eq!((*status, last.status()), (StatusCode::UNAUTHORIZED, *status));
         }
         Step::Answer(Answer::Error(_)) => return assert!(last.status().as_u16() >= 400),
-        Step::Relay(_) => return,
-        Step::Consult | Step::Send(_) => panic!("{:?} at the end", conversation.step),
+        Step::Relay(_) | Step::Consult(Some(_)) => return,
+        Step::Consult(None) | Step::Send(_) => panic!("{:?} at the end", conversation.step),
     };
     if conversation.method == Method::ClientVersion {
         // The EL's own list, to the byte: a number in it may be too great for serde_json's values.

@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{
     super::entropy::Entropy, Accepted, ConnectionRule, Dialect, Fault, Faults, HttpVersion, Kind,
@@ -13,6 +16,22 @@ use super::{
 /// How many faults took place, by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Injected(BTreeMap<Kind, u64>);
+
+/// A fault that is about to take place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Injection {
+    /// To a request.
+    Request {
+        /// By which dialect it came.
+        dialect: Dialect,
+        /// What it asks, as far as that is known when the fault is chosen.
+        operation: Option<Operation>,
+        /// The fault.
+        fault: Fault,
+    },
+    /// To a connection just accepted.
+    Connection(Accepted),
+}
 
 /// The script of a running EL; clones share it.
 #[derive(Clone, Debug)]
@@ -24,6 +43,8 @@ struct State {
     rules: Vec<Running<Rule>>,
     connections: Vec<Running<ConnectionRule>>,
     injected: Injected,
+    /// Told of every fault.
+    listener: Option<UnboundedSender<(Instant, Injection)>>,
     /// Names rules across additions and clearings.
     next: u64,
 }
@@ -102,6 +123,7 @@ impl FaultsHandle {
             rules: Vec::new(),
             connections: Vec::new(),
             injected: Injected::default(),
+            listener: None,
             next: 0,
         })));
         script.rules.into_iter().for_each(|rule| handle.add(rule));
@@ -130,6 +152,15 @@ impl FaultsHandle {
         state.connections.clear();
     }
 
+    /// Tells every fault from now on, when it is chosen, before it takes place. There is one
+    /// listener; a new one takes the place of the one before.
+    #[must_use]
+    pub fn listen(&self) -> UnboundedReceiver<(Instant, Injection)> {
+        let (tell, listener) = unbounded_channel();
+        self.state().listener = Some(tell);
+        listener
+    }
+
     /// How many faults took place since the start.
     #[must_use]
     pub fn injected(&self) -> Injected {
@@ -143,7 +174,15 @@ impl FaultsHandle {
             if running.rule.matches(asked)
                 && running.wants(&mut state.entropy, running.rule.limits())
             {
-                return Some(Chosen { rule: running.number, fault: running.rule.fault.clone() });
+                let fault = running.rule.fault.clone();
+                if let Some(listener) = &state.listener {
+                    let Asked { dialect, operation, .. } = asked;
+                    let fault = fault.clone();
+                    let injection = Injection::Request { dialect, operation, fault };
+                    // A listener that is gone has heard enough.
+                    let _ = listener.send((Instant::now(), injection));
+                }
+                return Some(Chosen { rule: running.number, fault });
             }
         }
         None
@@ -168,6 +207,10 @@ impl FaultsHandle {
         for running in &mut state.connections {
             if running.wants(&mut state.entropy, running.rule.limits()) {
                 state.injected.count(Kind::Connection);
+                if let Some(listener) = &state.listener {
+                    let injection = Injection::Connection(running.rule.fault);
+                    let _ = listener.send((Instant::now(), injection));
+                }
                 return Some(running.rule.fault);
             }
         }

@@ -22,7 +22,7 @@ pub use fault::{
     ResetReason, Restart, When,
 };
 pub use file::FaultsError;
-pub use handle::{FaultsHandle, Injected};
+pub use handle::{FaultsHandle, Injected, Injection};
 pub use kind::Kind;
 pub use rule::{
     ConnectionRule, Dialect, Faults, HttpVersion, Operation, OutOfRange, Probability, Rule, Target,

@@ -27,6 +27,7 @@ use super::{
     faults::{FaultsHandle, Memory, Restart},
     fork::Fork,
     rest::{Limits, Offer},
+    rpc,
     seen::Log,
     surface::{Http, Surface},
 };
@@ -77,6 +78,10 @@ impl El {
 
     pub(super) fn chain(&self) -> MutexGuard<'_, Chain> {
         self.chain.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn json_rpc_text(&self, body: &[u8]) -> Vec<u8> {
+        rpc::Message::parse(body).answer(&self.chain)
     }
 
     fn standing(&self) -> Standing {

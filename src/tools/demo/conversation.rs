@@ -2,21 +2,20 @@
 
 use super::{
     DemoError,
-    cl::{Answered, Cl},
-    report::{Difference, ForkRow, Report, Row, Words},
+    report::{ForkRow, Report, Row},
 };
 use crate::{
     proxy::Proxy,
     telemetry::{Carried, tally::Sums},
+    tools::{
+        cl::{Answered, Cl},
+        difference::{Difference, Words},
+        eras::{ERAS, Era, ZERO_HASH, attributes, root, versioned_hashes},
+    },
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-
-/// Seconds between two slots.
-const SLOT: u64 = 12;
-const ZERO_HASH: &str = "0x0000000000000000000000000000000000000000000000000000000000000000";
 
 /// Who takes part.
 pub(super) struct Parties<'a> {
@@ -29,74 +28,6 @@ pub(super) struct Parties<'a> {
     /// Where the chain begins.
     pub genesis_hash: String,
 }
-
-/// Which methods a CL uses in a fork.
-struct Era {
-    name: &'static str,
-    blocks: u64,
-    new_payload: &'static str,
-    forkchoice: &'static str,
-    get_payload: &'static str,
-    bodies: &'static str,
-    blobs: &'static [&'static str],
-}
-
-const ERAS: [Era; 6] = [
-    Era {
-        name: "paris",
-        blocks: 2,
-        new_payload: "engine_newPayloadV1",
-        forkchoice: "engine_forkchoiceUpdatedV1",
-        get_payload: "engine_getPayloadV1",
-        bodies: "engine_getPayloadBodiesByHashV1",
-        blobs: &[],
-    },
-    Era {
-        name: "shanghai",
-        blocks: 3,
-        new_payload: "engine_newPayloadV2",
-        forkchoice: "engine_forkchoiceUpdatedV2",
-        get_payload: "engine_getPayloadV2",
-        bodies: "engine_getPayloadBodiesByHashV1",
-        blobs: &[],
-    },
-    Era {
-        name: "cancun",
-        blocks: 3,
-        new_payload: "engine_newPayloadV3",
-        forkchoice: "engine_forkchoiceUpdatedV3",
-        get_payload: "engine_getPayloadV3",
-        bodies: "engine_getPayloadBodiesByHashV1",
-        blobs: &["engine_getBlobsV1"],
-    },
-    Era {
-        name: "prague",
-        blocks: 3,
-        new_payload: "engine_newPayloadV4",
-        forkchoice: "engine_forkchoiceUpdatedV3",
-        get_payload: "engine_getPayloadV4",
-        bodies: "engine_getPayloadBodiesByHashV1",
-        blobs: &["engine_getBlobsV1"],
-    },
-    Era {
-        name: "osaka",
-        blocks: 3,
-        new_payload: "engine_newPayloadV4",
-        forkchoice: "engine_forkchoiceUpdatedV3",
-        get_payload: "engine_getPayloadV5",
-        bodies: "engine_getPayloadBodiesByHashV1",
-        blobs: &["engine_getBlobsV2", "engine_getBlobsV3"],
-    },
-    Era {
-        name: "amsterdam",
-        blocks: 3,
-        new_payload: "engine_newPayloadV5",
-        forkchoice: "engine_forkchoiceUpdatedV4",
-        get_payload: "engine_getPayloadV6",
-        bodies: "engine_getPayloadBodiesByHashV2",
-        blobs: &["engine_getBlobsV2", "engine_getBlobsV3", "engine_getBlobsV4"],
-    },
-];
 
 /// Plays everything.
 pub(super) async fn play(parties: &Parties<'_>) -> Result<Report, DemoError> {
@@ -174,11 +105,7 @@ impl<'a> Talk<'a> {
         let built = self.call(era.get_payload, json!([id])).await?;
         let payload = built.get("executionPayload").unwrap_or(&built);
         let hashes = versioned_hashes(&built);
-        let params = match era.new_payload {
-            "engine_newPayloadV1" | "engine_newPayloadV2" => json!([payload]),
-            "engine_newPayloadV3" => json!([payload, hashes, root(number)]),
-            _ => json!([payload, hashes, root(number), built["executionRequests"]]),
-        };
+        let params = era.new_payload_params(&built, &hashes, &root(number));
         let block_hash = text(payload, "/blockHash")?;
         self.call(era.new_payload, params.clone()).await?;
         self.last_params = Some(params);
@@ -346,61 +273,6 @@ fn is_hot(method: &str) -> bool {
     method.starts_with("engine_newPayload")
         || method.starts_with("engine_forkchoiceUpdated")
         || method.starts_with("engine_getPayloadV")
-}
-
-/// Attributes of the block of that number, in the fork's shape.
-fn attributes(era: &Era, number: u64) -> Value {
-    let mut attributes = json!({
-        "timestamp": quantity(number * SLOT),
-        "prevRandao": hash_of("randao", number),
-        "suggestedFeeRecipient": "0x8a04d14125d0fdcdc742f4a05c051de07232eda4",
-    });
-    let at_least = |fork: &str| {
-        let place = |name| ERAS.iter().position(|era| era.name == name);
-        place(era.name) >= place(fork)
-    };
-    if at_least("shanghai") {
-        let withdrawals = (0..number % 3).map(|n| {
-            json!({
-                "index": quantity(number * 3 + n), "validatorIndex": quantity(7 + n),
-                "address": "0x8a04d14125d0fdcdc742f4a05c051de07232eda4",
-                "amount": quantity(1_000_000_007 * number),
-            })
-        });
-        attributes["withdrawals"] = withdrawals.collect();
-    }
-    if at_least("cancun") {
-        attributes["parentBeaconBlockRoot"] = json!(root(number));
-    }
-    if at_least("amsterdam") {
-        attributes["slotNumber"] = json!(quantity(number));
-        attributes["targetGasLimit"] = json!(quantity(60_000_000));
-    }
-    attributes
-}
-
-fn root(number: u64) -> String {
-    hash_of("beacon", number)
-}
-
-fn hash_of(what: &str, number: u64) -> String {
-    const_hex::encode_prefixed(Sha256::digest(format!("{what}{number}")))
-}
-
-fn quantity(number: u64) -> String {
-    format!("{number:#x}")
-}
-
-/// The versioned hash of each commitment of a built payload (EIP-4844).
-fn versioned_hashes(built: &Value) -> Vec<String> {
-    let commitments = built.pointer("/blobsBundle/commitments").and_then(Value::as_array);
-    let bytes = commitments.into_iter().flatten().filter_map(Value::as_str);
-    let hash = |commitment| {
-        let mut hash: [u8; 32] = Sha256::digest(const_hex::decode(commitment).ok()?).into();
-        hash[0] = 0x01;
-        Some(const_hex::encode_prefixed(hash))
-    };
-    bytes.filter_map(hash).collect()
 }
 
 fn text(value: &Value, pointer: &str) -> Result<String, DemoError> {

@@ -1,7 +1,6 @@
 //! `demo`: the first thing a newcomer runs. A CL's conversation through six forks, through the
 //! sidecar and straight to the EL, with every answer compared.
 
-mod cl;
 mod conversation;
 mod report;
 
@@ -11,11 +10,13 @@ use crate::{
     mock_el::{Config, Genesis, Http, MockEl, Surface},
     serve::Sidecar,
     telemetry,
+    tools::cl::{Cl, Version},
 };
 use alloy_rpc_types_engine::JwtSecret;
 use std::{net::SocketAddr, process::ExitCode};
 
-pub use report::{Difference, Report};
+pub use super::difference::Difference;
+pub use report::Report;
 
 /// Starts the embedded EL and the sidecar on free loopback ports and plays a CL over HTTP through
 /// six forks. Every call is also asked of the EL directly over JSON-RPC, and the answers compared.
@@ -98,8 +99,8 @@ pub async fn play(arguments: &Arguments) -> Result<Report, DemoError> {
     sidecar.el_found().await;
 
     let parties = conversation::Parties {
-        sidecar: cl::Cl::new(sidecar.address(), hex.parse()?, cl::Version::Http1),
-        el: cl::Cl::new(mock.addr(), hex.parse()?, cl::Version::spoken_by(arguments.http)),
+        sidecar: Cl::new(sidecar.address(), hex.parse()?, Version::Http1),
+        el: Cl::new(mock.addr(), hex.parse()?, Version::spoken_by(arguments.http)),
         tally: sidecar.proxy(),
         genesis_hash: mock.genesis_hash().to_string(),
     };

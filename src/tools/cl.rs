@@ -1,9 +1,8 @@
-//! The CL of the demo: one HTTP connection, JSON-RPC, a fresh token for each request.
+//! A CL that the tools play: JSON-RPC over HTTP, a fresh token for each request.
 
-use super::DemoError;
 use crate::{jwt::Secret, mock_el::Http};
 use bytes::Bytes;
-use http::{Request, header};
+use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
@@ -11,6 +10,7 @@ use hyper_util::{
 };
 use serde_json::Value;
 use std::{
+    error::Error,
     net::SocketAddr,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -51,6 +51,9 @@ pub(super) struct Answered {
     pub took: Duration,
 }
 
+/// A call that got no answer that could be read to its end.
+type Unanswered = Box<dyn Error + Send + Sync>;
+
 impl Cl {
     pub(super) fn new(address: SocketAddr, secret: Secret, version: Version) -> Self {
         let mut connector = HttpConnector::new();
@@ -63,25 +66,36 @@ impl Cl {
         Self { http, url: format!("http://{address}/"), secret }
     }
 
-    /// Sends a body and reads the answer to its last byte.
-    pub(super) async fn post(&self, body: Bytes) -> Result<Answered, DemoError> {
-        let iat = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    /// Sends a body and reads the answer to its last byte, whatever its status.
+    pub(super) async fn exchange(&self, body: Bytes) -> Result<(StatusCode, Bytes), Unanswered> {
         let request = Request::post(&self.url)
             .header(header::CONTENT_TYPE, "application/json")
-            .header(header::AUTHORIZATION, format!("Bearer {}", self.secret.mint(iat)))
-            .body(Full::new(body.clone()))?;
-        let sent = Instant::now();
+            .header(header::AUTHORIZATION, bearer(&self.secret)?)
+            .body(Full::new(body))?;
         let response = self.http.request(request).await?;
         let status = response.status();
-        let answer = response.into_body().collect().await?.to_bytes();
+        Ok((status, response.into_body().collect().await?.to_bytes()))
+    }
+
+    /// Sends a body and reads the JSON that is the answer.
+    pub(super) async fn post(&self, body: Bytes) -> Result<Answered, Unanswered> {
+        let asked = body.len();
+        let sent = Instant::now();
+        let (status, answer) = self.exchange(body).await?;
         let took = sent.elapsed();
         if !status.is_success() {
             return Err(format!("HTTP {status}: {}", String::from_utf8_lossy(&answer)).into());
         }
         Ok(Answered {
             response: serde_json::from_slice(&answer)?,
-            bytes: body.len() + answer.len(),
+            bytes: asked + answer.len(),
             took,
         })
     }
+}
+
+/// The value of an `Authorization` header with a token of now.
+pub(super) fn bearer(secret: &Secret) -> Result<String, Unanswered> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    Ok(format!("Bearer {}", secret.mint(now)))
 }
