@@ -91,6 +91,8 @@ impl<H: Handler> Conversation<H> {
         S: AsyncRead + AsyncWrite + Unpin + Send,
     {
         let mut phase = self.phase.clone();
+        // A stop waits for the goodbye too, which comes after the last call.
+        let _in_flight = self.in_flight.clone();
         tokio::select! {
             () = self.talk(stream) => {}
             // The grace period is over.

@@ -34,7 +34,7 @@ struct Peer {
     socket: WebSocketStream<DuplexStream>,
     opened: Instant,
     phase: watch::Sender<Phase>,
-    _all_done: mpsc::Receiver<Infallible>,
+    all_done: mpsc::Receiver<Infallible>,
 }
 
 impl Peer {
@@ -65,7 +65,7 @@ impl Peer {
         };
         tokio::spawn(conversation.run(theirs));
         let socket = WebSocketStream::from_raw_socket(ours, Role::Client, None).await;
-        Self { socket, opened: Instant::now(), phase, _all_done: all_done }
+        Self { socket, opened: Instant::now(), phase, all_done }
     }
 
     async fn call(&mut self) {
@@ -253,4 +253,18 @@ async fn frames_of_any_size_come_through_whole() {
         peer.socket.send(Message::Ping("between".into())).await.unwrap();
         assert_eq!(peer.next().await, Message::Pong("between".into()));
     }
+}
+
+/// A process that ends with the last call would take the goodbye with it.
+#[tokio::test(start_paused = true)]
+async fn a_stop_is_not_over_before_the_goodbye_is() {
+    let mut peer = Peer::new(Answering::default(), Age::NONE).await;
+    peer.phase.send_replace(Phase::Closing);
+    let _: Option<Infallible> = peer.all_done.recv().await;
+    assert_eq!(
+        peer.opened.elapsed().as_secs(),
+        PATIENCE.as_secs(),
+        "it waits for the answer to it"
+    );
+    assert_eq!(peer.closed().await.0, CloseCode::Away);
 }
