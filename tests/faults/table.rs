@@ -402,7 +402,6 @@ async fn a_forkchoice_with_attributes_that_may_have_run_is_not_sent_again() {
 
 /// An EL whose REST surface is older than its chain: what it does not offer is JSON-RPC's to answer.
 #[tokio::test]
-#[ignore = "bodies are asked for under the offered forks alone, and come out as null"]
 async fn a_restart_with_fewer_forks_over_rest() {
     for operation in OPERATIONS {
         let restart =
