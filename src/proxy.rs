@@ -6,7 +6,6 @@ mod passage;
 mod place;
 mod refusals;
 mod repeat;
-mod seldom;
 mod trip;
 
 use crate::{

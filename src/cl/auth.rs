@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::time::Instant;
 
 use super::conversation::Age;
-use super::seldom::Seldom;
-use super::{Auth, Caller, Clock};
+use super::{Auth, Caller, Clock, LINE_PAUSE};
 use crate::jwt::{Claims, Refused, unverified_client_version, unverified_issued_at};
+use crate::telemetry::Seldom;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const CLIENT_VERSION: HeaderName = HeaderName::from_static("x-engine-client-version");
@@ -70,21 +71,22 @@ impl Denied {
 
 impl Gate {
     pub(super) fn new(auth: Auth, clock: Clock) -> Self {
-        Self { auth, clock, refusing: AtomicBool::new(false), lines: Seldom::default() }
+        Self { auth, clock, refusing: AtomicBool::new(false), lines: Seldom::every(LINE_PAUSE) }
     }
 
     /// Tells who calls, or why they may not.
     pub(super) fn admit(&self, headers: &HeaderMap) -> Result<Caller, Denied> {
         let admitted = self.check(headers);
+        let now = Instant::now().into_std();
         let refused_before = self.refusing.swap(admitted.is_err(), Ordering::Relaxed);
         match &admitted {
-            Err(denied) => match self.lines.say(Line::Refused(denied.kind())) {
+            Err(denied) => match self.lines.is_due(Line::Refused(denied.kind()), now) {
                 Some(held_back) => {
                     tracing::warn!(reason = %denied, held_back, "CL refused");
                 }
                 None => tracing::debug!(reason = %denied, "CL refused"),
             },
-            Ok(_) if refused_before && self.lines.say(Line::AdmittedAgain).is_some() => {
+            Ok(_) if refused_before && self.lines.is_due(Line::AdmittedAgain, now).is_some() => {
                 tracing::info!("CL authenticated again");
             }
             Ok(_) => {}

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use super::seldom::Seldom;
+use super::LINE_PAUSE;
+use crate::telemetry::Seldom;
 
 /// What the door takes on at once. A node's own traffic is far below all of it: a CL keeps a handful
 /// of connections and calls, and its largest body has a few megabytes.
@@ -86,7 +87,7 @@ impl Budget {
             in_line: semaphore(bounds.calls),
             pages: semaphore(bounds.bodies.max(body_limit).div_ceil(PAGE)),
             patience: bounds.patience,
-            lines: Seldom::default(),
+            lines: Seldom::every(LINE_PAUSE),
         }
     }
 
@@ -123,7 +124,7 @@ impl Budget {
     }
 
     fn met(&self, busy: Busy) -> Busy {
-        if let Some(held_back) = self.lines.say(busy) {
+        if let Some(held_back) = self.lines.is_due(busy, Instant::now().into_std()) {
             tracing::warn!(
                 held_back,
                 "{busy}; if that is a node's own traffic, raise the limit, else find who calls"

@@ -40,7 +40,6 @@ mod linger;
 mod listener;
 mod metered;
 mod refusal;
-mod seldom;
 mod server;
 mod service;
 mod socket_file;
@@ -103,6 +102,9 @@ impl Config {
 /// Pauses that a body with a place may take in all. By then, at 8 s, the CL has given the call up
 /// itself (`paris.md`, *Timeout*).
 pub const PLACE_PAUSES: u32 = 8;
+
+/// A line that many callers could cause is written once in this time for each kind.
+const LINE_PAUSE: Duration = Duration::from_secs(60);
 
 /// Tells the time in seconds since the Unix epoch.
 pub type Clock = fn() -> u64;

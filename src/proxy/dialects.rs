@@ -1,7 +1,9 @@
 //! Which endpoints of the EL at hand deviate from the specification.
 
-use super::seldom::Seldom;
-use crate::{engine::RestEndpoint, telemetry::First};
+use crate::{
+    engine::RestEndpoint,
+    telemetry::{First, Seldom},
+};
 use std::{
     collections::BTreeSet,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -60,7 +62,7 @@ impl Dialects {
 
     /// Whether it is time to tell the operator of the endpoint; if so, he is told now.
     pub(super) fn tell(&self, endpoint: RestEndpoint, now: Instant) -> First {
-        self.told.is_due(endpoint, now)
+        if self.told.is_due(endpoint, now).is_some() { First::Yes } else { First::No }
     }
 
     fn lock(&self) -> MutexGuard<'_, Found> {

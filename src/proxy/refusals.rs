@@ -1,9 +1,9 @@
 //! Tokens that the EL refuses.
 
-use super::{outcome::Relayed, seldom::Seldom};
+use super::outcome::Relayed;
 use crate::{
     jsonrpc::{self, Code},
-    telemetry::First,
+    telemetry::Seldom,
 };
 use http::StatusCode;
 use std::time::{Duration, Instant};
@@ -46,9 +46,10 @@ impl Refusals {
 
     fn tell(&self, refusal: Option<Refusal>) {
         let Some(refusal) = refusal else { return };
-        if self.0.is_due(refusal, Instant::now()) == First::Yes {
+        if let Some(held_back) = self.0.is_due(refusal, Instant::now()) {
             tracing::warn!(
                 kind = refusal.name(),
+                held_back,
                 "the EL refused the token: the secrets of both sides have to be the same, and \
                  their clocks within a minute"
             );
