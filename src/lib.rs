@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod buffer;
 pub mod cl;
 pub mod cli;
 pub mod config;

@@ -1,6 +1,7 @@
 //! Calls of the CL: what is encoded, and what is refused. Tests bear the ids of the cases they
 //! guard.
 
+use bytes::Bytes;
 use engine_ssz_proxy::wire::{Fork, NotTranscodable, Reason, Source, schema, to_ssz};
 use serde_json::{Value, json};
 
@@ -33,11 +34,11 @@ fn with(mut object: Value, member: &str, value: impl Into<Value>) -> Value {
     object
 }
 
-fn encode(fork: Fork, payload: &Value) -> Result<Vec<u8>, NotTranscodable> {
+fn encode(fork: Fork, payload: &Value) -> Result<Bytes, NotTranscodable> {
     encode_text(fork, &payload.to_string())
 }
 
-fn encode_text(fork: Fork, payload: &str) -> Result<Vec<u8>, NotTranscodable> {
+fn encode_text(fork: Fork, payload: &str) -> Result<Bytes, NotTranscodable> {
     to_ssz(schema::EXECUTION_PAYLOAD, fork, Source::Object(payload.as_bytes()))
 }
 
@@ -48,7 +49,7 @@ fn refused(member: &str, value: impl Into<Value>) -> Reason {
     error.reason()
 }
 
-fn attributes(text: &str) -> Result<Vec<u8>, NotTranscodable> {
+fn attributes(text: &str) -> Result<Bytes, NotTranscodable> {
     to_ssz(schema::PAYLOAD_ATTRIBUTES, Fork::Paris, Source::Object(text.as_bytes()))
 }
 
@@ -131,7 +132,7 @@ fn cancun() -> Value {
     with(with(shanghai(), "blobGasUsed", "0x0"), "excessBlobGas", "0x0")
 }
 
-fn forkchoice(fork: Fork, rest: &[&[u8]]) -> Result<Vec<u8>, NotTranscodable> {
+fn forkchoice(fork: Fork, rest: &[&[u8]]) -> Result<Bytes, NotTranscodable> {
     let state = json!({
         "headBlockHash": hash('1'), "safeBlockHash": hash('1'), "finalizedBlockHash": hash('1'),
     })
@@ -143,10 +144,12 @@ fn forkchoice(fork: Fork, rest: &[&[u8]]) -> Result<Vec<u8>, NotTranscodable> {
 #[test]
 fn json_06_optional_parameters_may_be_null_or_left_out() {
     let expected = [&[0x11; 96][..], &[0x68, 0, 0, 0, 0x68, 0, 0, 0]].concat();
+    let expected = Bytes::from(expected);
     for rest in [&[][..], &[b"null".as_slice()], &[b"null", b"null"]] {
         assert_eq!(forkchoice(Fork::Amsterdam, rest), Ok(expected.clone()));
     }
     let expected = [&[0x11; 96][..], &[0x64, 0, 0, 0]].concat();
+    let expected = Bytes::from(expected);
     assert_eq!(forkchoice(Fork::Osaka, &[]), Ok(expected.clone()));
     assert_eq!(forkchoice(Fork::Osaka, &[b" null "]), Ok(expected));
     let custody = forkchoice(Fork::Osaka, &[b"null", b"null"]);
@@ -296,7 +299,7 @@ fn what_is_not_json_is_refused() {
     }
 }
 
-fn requests(list: &str) -> Result<Vec<u8>, NotTranscodable> {
+fn requests(list: &str) -> Result<Bytes, NotTranscodable> {
     let payload = cancun().to_string();
     let root = format!("\"{}\"", hash('8'));
     let fields = [payload.as_bytes(), root.as_bytes(), list.as_bytes()];
@@ -360,8 +363,8 @@ fn ssz_06_requests_are_containers() {
         let list = hashes(count);
         to_ssz(schema::BODIES_BY_HASH_REQUEST, Fork::Osaka, Source::Fields(&[list.as_bytes()]))
     };
-    assert_eq!(bodies(1), Ok([&[4, 0, 0, 0][..], &[0x11; 32]].concat()));
-    assert_eq!(bodies(0), Ok(vec![4, 0, 0, 0]));
+    assert_eq!(bodies(1), Ok([&[4, 0, 0, 0][..], &[0x11; 32]].concat().into()));
+    assert_eq!(bodies(0), Ok(vec![4, 0, 0, 0].into()));
     assert_eq!(bodies(32).unwrap().len(), 1028);
     assert_eq!(bodies(33).unwrap_err().reason(), Reason::OverBound);
 

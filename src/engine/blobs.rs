@@ -74,7 +74,7 @@ impl Blobs {
                 wire::to_ssz(schema::BLOBS_REQUEST, ANY_FORK, Source::Fields(&[list.as_bytes()]))?
             }
         };
-        let endpoint = Endpoint::Blobs(self.version, body.into());
+        let endpoint = Endpoint::Blobs(self.version, body);
         Ok(Exchange::new(endpoint, Replay::Harmless, context.memory))
     }
 
@@ -103,7 +103,7 @@ impl Blobs {
             };
         };
         let asked = self.piece(context).len();
-        let printed = Bytes::from(wire::to_json(self.container(), ANY_FORK, ssz)?);
+        let printed = wire::to_json(self.container(), ANY_FORK, ssz)?;
         let entries = wire::json_array(&printed, schema::MAX_BLOBS_REQUEST)?;
         let missed = entries.iter().any(|entry| wire::is_null(entry)) || entries.is_empty();
         if self.version == Version::V2 && missed {

@@ -50,7 +50,7 @@ fn entries(
             _ => Err(problem.to_relay(RestEndpoint::Bodies)),
         };
     };
-    let printed = Bytes::from(wire::to_json(container(version), fork, ssz)?);
+    let printed = wire::to_json(container(version), fork, ssz)?;
     let texts = wire::json_array(&printed, schema::MAX_BODIES_REQUEST)?;
     let entry = |text: &[u8]| (!wire::is_null(text)).then(|| printed.slice_ref(text));
     Ok(Ok(texts.into_iter().map(entry).collect()))

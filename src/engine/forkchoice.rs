@@ -50,7 +50,7 @@ impl Forkchoice {
             }
             _ => header_fork::of_head(method, head, parts.custody, context)?,
         };
-        let body = Bytes::from(parts.to_ssz(header.fork)?);
+        let body = parts.to_ssz(header.fork)?;
         let state = Self { version, header, body, head, build_at };
         let exchange = state.exchange(context);
         Ok((state, exchange))
@@ -103,7 +103,7 @@ impl Forkchoice {
                 context.memory.learn(timestamp, fork);
             }
         }
-        Ok(Step::Answer(Answer::Result(result.into())))
+        Ok(Step::Answer(Answer::Result(result)))
     }
 
     fn refused(&mut self, problem: &Problem, context: Context<'_>) -> Result<Step, RelayReason> {
@@ -156,7 +156,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    fn to_ssz(&self, fork: Fork) -> Result<Vec<u8>, RelayReason> {
+    fn to_ssz(&self, fork: Fork) -> Result<Bytes, RelayReason> {
         const NULL: &[u8] = b"null";
         let mut fields = vec![self.state, self.attributes.unwrap_or(NULL)];
         if fork >= Fork::Amsterdam {

@@ -68,7 +68,7 @@ impl GetPayload {
         if let Some(build) = context.memory.build(self.id) {
             context.memory.learn(build.timestamp, self.fork);
         }
-        Ok(Step::Answer(Answer::Result(result.into())))
+        Ok(Step::Answer(Answer::Result(result)))
     }
 
     fn refused(&mut self, problem: &Problem, context: Context<'_>) -> Result<Step, RelayReason> {

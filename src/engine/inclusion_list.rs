@@ -87,7 +87,7 @@ impl InclusionList {
         if let Some(ssz) = ssz_body(answer)? {
             let result = wire::to_json(schema::INCLUSION_LIST_RESPONSE, self.fork, ssz)?;
             context.memory.note_inclusion_list_path(self.path);
-            return Ok(Step::Answer(Answer::Result(result.into())));
+            return Ok(Step::Answer(Answer::Result(result)));
         }
         let problem = Problem::read(answer);
         match problem.kind {

@@ -50,11 +50,8 @@ impl NewPayload {
         let shapes = shapes(Method::NewPayload(version), payload)?;
         note_time(timestamp, shapes, context);
         let header = header_fork::of_timestamp(shapes, timestamp, context)?;
-        let body = Bytes::from(wire::to_ssz(
-            schema::EXECUTION_PAYLOAD_ENVELOPE,
-            header.fork,
-            Source::Fields(&envelope),
-        )?);
+        let container = schema::EXECUTION_PAYLOAD_ENVELOPE;
+        let body = wire::to_ssz(container, header.fork, Source::Fields(&envelope))?;
         check_size(&body, context)?;
         if let Some(expected) = expected_hashes
             && compare_hashes(expected, header.fork, &body)? == Comparison::Different
@@ -116,7 +113,7 @@ impl NewPayload {
             }
             _ => {}
         }
-        Ok(Step::Answer(Answer::Result(result.into())))
+        Ok(Step::Answer(Answer::Result(result)))
     }
 
     fn is_guess(&self) -> bool {

@@ -6,6 +6,7 @@ use crate::{
     engine::{self, Method, RelayReason},
     wire::{self, Container, Fork, Malformed, schema},
 };
+use bytes::Bytes;
 use serde_json::value::RawValue;
 use std::{
     io::{self, Read, Write},
@@ -134,7 +135,7 @@ pub fn decode(
     fork: Option<Fork>,
     params: Option<&str>,
     ssz: &[u8],
-) -> Result<Vec<u8>, DecodeError> {
+) -> Result<Bytes, DecodeError> {
     let shape = Shape::of(method).ok_or_else(|| DecodeError::NoAnswer(method.to_owned()))?;
     let forks = match fork {
         Some(fork) if shape.forks.contains(&fork) => vec![fork],
@@ -147,12 +148,12 @@ pub fn decode(
     if ssz.is_empty() {
         match shape.no_content {
             NoContent::Illegal => {}
-            NoContent::Null => return Ok(b"null".to_vec()),
+            NoContent::Null => return Ok(Bytes::from_static(b"null")),
             NoContent::ArrayOfNulls => {
                 let asked = asked.ok_or(DecodeError::Params(
                     "an empty answer is a null for each hash asked: give the request's params",
                 ))?;
-                return Ok(format!("[{}]", vec!["null"; asked].join(",")).into_bytes());
+                return Ok(format!("[{}]", vec!["null"; asked].join(",")).into());
             }
         }
     }
@@ -161,9 +162,7 @@ pub fn decode(
         check_entries(method, &result, asked)?;
     }
     match columns {
-        Some(columns) => engine::requested_cells(result.into(), columns)
-            .map(Vec::from)
-            .map_err(DecodeError::Cells),
+        Some(columns) => engine::requested_cells(result, columns).map_err(DecodeError::Cells),
         None => Ok(result),
     }
 }
@@ -228,7 +227,7 @@ impl Shape {
     }
 
     /// Tries the forks in turn; the reason of the first refusal is the one that is told.
-    fn print(&self, forks: &[Fork], ssz: &[u8]) -> Result<Vec<u8>, Malformed> {
+    fn print(&self, forks: &[Fork], ssz: &[u8]) -> Result<Bytes, Malformed> {
         let mut refusal = None;
         for fork in forks {
             let printed = match self.part {
@@ -240,7 +239,7 @@ impl Shape {
                 Err(malformed) => refusal = refusal.or(Some(malformed)),
             }
         }
-        refusal.map_or_else(|| Ok(Vec::new()), Err)
+        refusal.map_or_else(|| Ok(Bytes::new()), Err)
     }
 }
 

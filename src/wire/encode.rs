@@ -5,6 +5,8 @@ use super::container::{Container, Kind, OFFSET};
 use super::error::NotTranscodable;
 use super::json::{decode_digits, nibble, number};
 use super::parse::{Node, Source, Tree, Value};
+use crate::buffer::Buffer;
+use bytes::Bytes;
 
 /// The SSZ of a container, from its JSON.
 ///
@@ -19,24 +21,28 @@ pub fn to_ssz(
     container: &Container,
     fork: Fork,
     source: Source<'_>,
-) -> Result<Vec<u8>, NotTranscodable> {
+) -> Result<Bytes, NotTranscodable> {
     let tree = Tree::parse(container, fork, source)?;
-    let mut ssz = vec![0; tree.node(0).map_or(0, Node::size)];
+    let mut ssz = Buffer::of(tree.node(0).map_or(0, Node::size));
     tree.write_container(0, container, &mut ssz)?;
-    Ok(ssz)
+    Ok(ssz.freeze())
 }
 
 impl Tree<'_> {
-    /// Writes the value at `index` into `out`, which is zeroed and of the value's size.
+    /// Writes the value at `index` into all of `out`, which is of the value's size.
     fn write(&self, index: usize, kind: &Kind, out: &mut [u8]) -> Result<(), NotTranscodable> {
         let Some(node) = self.node(index) else { return Ok(()) };
         match (node.value, kind) {
-            (Value::Zero, _) => write_zero(kind, self.fork, out),
+            (Value::Zero, _) => {
+                out.fill(0);
+                write_zero(kind, self.fork, out);
+            }
             (Value::Data { at }, _) => decode_digits(self.digits(at, 2 * out.len()), out)?,
             (Value::Quantity { at, digits }, Kind::U64) => {
                 put(out, &number(self.digits(at, digits.into())).to_le_bytes());
             }
             (Value::Quantity { at, digits }, _) => {
+                out.fill(0);
                 let pairs = self.digits(at, digits.into()).rchunks(2);
                 for (byte, pair) in out.iter_mut().zip(pairs) {
                     *byte = pair.iter().fold(0, |byte, &digit| byte << 4 | nibble(digit));
@@ -67,7 +73,7 @@ impl Tree<'_> {
                 self.write_container(index, container, out)?;
             }
             // The parser makes no other pairs.
-            _ => {}
+            _ => out.fill(0),
         }
         Ok(())
     }

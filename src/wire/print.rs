@@ -4,6 +4,8 @@ use super::Fork;
 use super::container::{Container, Form, Kind, Shown};
 use super::decode::{Elements, Regions, available, measure, measure_container, present, status};
 use super::error::{Defect, Malformed};
+use crate::buffer::Buffer;
+use bytes::Bytes;
 
 /// The JSON of a container, from its SSZ: members in the order of the Engine API's structures, no
 /// white space, lower-case digits, absent values as `null`.
@@ -13,7 +15,7 @@ use super::error::{Defect, Malformed};
 /// # Errors
 ///
 /// [`Malformed`] if [`check`](super::check) would say so.
-pub fn to_json(container: &Container, fork: Fork, ssz: &[u8]) -> Result<Vec<u8>, Malformed> {
+pub fn to_json(container: &Container, fork: Fork, ssz: &[u8]) -> Result<Bytes, Malformed> {
     let mut out = Out::new(measure_container(container, fork, ssz)?);
     match container.form() {
         Form::Object => print_container(container, fork, ssz, &mut out)?,
@@ -41,7 +43,7 @@ pub fn member_to_json(
     fork: Fork,
     ssz: &[u8],
     member: &str,
-) -> Result<Vec<u8>, Malformed> {
+) -> Result<Bytes, Malformed> {
     measure_container(container, fork, ssz)?;
     let regions = Regions::of(container, fork, ssz)?;
     let (field, region) = container
@@ -118,29 +120,31 @@ fn print(kind: &Kind, fork: Fork, region: &[u8], out: &mut Out) -> Result<(), Ma
 /// JSON text in the making. The buffer has its bound from the start, so that it never moves; pages
 /// the text does not reach are never touched.
 struct Out {
-    buffer: Vec<u8>,
-    length: usize,
+    buffer: Buffer,
+    #[cfg(debug_assertions)]
+    bound: usize,
 }
 
 impl Out {
     fn new(bound: usize) -> Self {
-        Self { buffer: vec![0; bound], length: 0 }
-    }
-
-    fn finish(mut self) -> Vec<u8> {
-        self.buffer.truncate(self.length);
-        self.buffer
-    }
-
-    /// The next `size` bytes.
-    fn claim(&mut self, size: usize) -> &mut [u8] {
-        let start = self.length;
-        self.length += size;
-        debug_assert!(self.length <= self.buffer.len(), "the measure fell short");
-        if self.length > self.buffer.len() {
-            self.buffer.resize(self.length, 0);
+        let mut buffer = Buffer::of(bound);
+        buffer.truncate(0);
+        Self {
+            buffer,
+            #[cfg(debug_assertions)]
+            bound,
         }
-        self.buffer.get_mut(start..self.length).unwrap_or_default()
+    }
+
+    fn finish(self) -> Bytes {
+        #[cfg(debug_assertions)]
+        assert!(self.buffer.len() <= self.bound, "the measure fell short");
+        self.buffer.freeze()
+    }
+
+    /// The next `size` bytes, to be written.
+    fn claim(&mut self, size: usize) -> &mut [u8] {
+        self.buffer.extend(size)
     }
 
     fn put(&mut self, text: &[u8]) {

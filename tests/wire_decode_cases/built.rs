@@ -9,7 +9,7 @@ fn block_value(value: [u8; 32]) -> String {
     let mut built = golden("01-paris-getPayload.ssz");
     built[4..36].copy_from_slice(&value);
     let printed = member_to_json(schema::BUILT_PAYLOAD, Fork::Paris, &built, "blockValue");
-    String::from_utf8(printed.unwrap()).unwrap()
+    String::from_utf8(printed.unwrap().into()).unwrap()
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn print(container: &Container, fork: Fork, ssz: &[u8]) -> Result<String, Defect
         check(container, fork, ssz).map_err(|error| error.defect()).err(),
         printed.clone().err()
     );
-    printed.map(|text| String::from_utf8(text).unwrap())
+    printed.map(|text| String::from_utf8(text.into()).unwrap())
 }
 
 fn status(hex: &str) -> Result<String, Defect> {

@@ -82,7 +82,7 @@ impl BodiesByHash {
         let list = format!("[{}]", texts.join(","));
         let request = schema::BODIES_BY_HASH_REQUEST;
         let body = wire::to_ssz(request, fork, Source::Fields(&[list.as_bytes()]))?;
-        let endpoint = Endpoint::BodiesByHash(fork, body.into());
+        let endpoint = Endpoint::BodiesByHash(fork, body);
         Ok(Exchange::new(endpoint, Replay::Harmless, context.memory))
     }
 
