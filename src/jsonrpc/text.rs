@@ -1,5 +1,7 @@
 //! The insides of JSON strings.
 
+use memchr::memchr2;
+
 use super::scan::Fault;
 
 /// The text between a string token's quotes.
@@ -23,32 +25,79 @@ pub(super) struct Run {
 
 /// Counts the bytes before the first quote, backslash or control character.
 pub(super) fn plain_run(bytes: &[u8]) -> Run {
-    const fn stops(byte: u8) -> bool {
-        byte == b'"' || byte == b'\\' || byte < 0x20
+    let end = memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
+    let run = bytes.get(..end).unwrap_or_default();
+    let extremes = Extremes::of(run);
+    if extremes.least >= b' ' {
+        return Run { length: run.len(), bits: extremes.bits };
     }
-    let mut length = 0;
-    let mut bits = 0;
-    // Without a way out of the inner loop the compiler makes vector code of it.
-    let (blocks, _) = bytes.as_chunks::<64>();
-    for block in blocks {
-        let mut stop = false;
-        let mut seen = 0;
-        for &byte in block {
-            stop |= stops(byte);
-            seen |= byte;
-        }
-        if stop {
-            break;
-        }
-        bits |= seen;
-        length += block.len();
-    }
-    for &byte in bytes.get(length..).unwrap_or_default() {
-        if stops(byte) {
-            break;
-        }
-        bits |= byte;
-        length += 1;
-    }
+    // Such a text is refused: that it is read once more does not matter.
+    let length = run.iter().position(|&byte| byte < b' ').unwrap_or(run.len());
+    let bits = run.iter().take(length).fold(0, |bits, byte| bits | byte);
     Run { length, bits }
+}
+
+/// What there is to know of bytes, whatever their order: it may be gathered from overlapping parts.
+struct Extremes {
+    least: u8,
+    bits: u8,
+}
+
+impl Extremes {
+    /// Wide enough for vector code.
+    const BLOCK: usize = 32;
+
+    fn of(bytes: &[u8]) -> Self {
+        let mut extremes = Self { least: u8::MAX, bits: 0 };
+        let Some(last) = bytes.last_chunk::<{ Self::BLOCK }>() else {
+            extremes.add(bytes);
+            return extremes;
+        };
+        let (mut least, mut bits) = (*last, *last);
+        let (blocks, _) = bytes.as_chunks::<{ Self::BLOCK }>();
+        for block in blocks {
+            for ((least, bits), &byte) in least.iter_mut().zip(&mut bits).zip(block) {
+                *least = byte.min(*least);
+                *bits |= byte;
+            }
+        }
+        extremes.least = least.into_iter().min().unwrap_or(u8::MAX);
+        extremes.bits = bits.into_iter().fold(0, |all, bits| all | bits);
+        extremes
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.least = self.least.min(byte);
+            self.bits |= byte;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_at_the_first_byte_that_needs_a_look_wherever_it_is() {
+        for length in 0..140 {
+            for place in 0..length {
+                for (stop, high) in
+                    [(b'"', b'a'), (b'\\', 0xc3), (0x1f, b'a'), (0, 0xc3), (b'\n', b'~')]
+                {
+                    let mut text = vec![b'a'; length];
+                    text[place / 2] = high;
+                    text[place] = stop;
+                    // What is behind does not count.
+                    text[length - 1] = if place < length - 1 { 0xff } else { stop };
+                    let run = plain_run(&text);
+                    let before = &text[..place];
+                    assert_eq!(run.length, place, "{text:?}");
+                    assert_eq!(run.bits, before.iter().fold(0, |all, byte| all | byte), "{text:?}");
+                }
+            }
+            let run = plain_run(&vec![b'a'; length]);
+            assert_eq!((run.length, run.bits >= 0x80), (length, false));
+        }
+    }
 }
