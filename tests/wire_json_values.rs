@@ -1,6 +1,8 @@
 //! Single values, members and elements out of JSON text.
 
-use engine_ssz_proxy::wire::{Reason, is_null, json_array, json_data, json_member, json_u64};
+use engine_ssz_proxy::wire::{
+    Reason, is_null, json_array, json_data, json_first_member, json_member, json_u64,
+};
 
 #[test]
 fn members_are_found_without_looking_into_the_others() {
@@ -21,6 +23,18 @@ fn members_are_found_without_looking_into_the_others() {
     assert_eq!(reason(br#"[1]"#), Reason::WrongType);
     assert_eq!(reason(&[b'{'; 10_000]), Reason::BadJson);
     assert_eq!(reason(&[&b"{\"a\":"[..], &[b'['; 1 << 20]].concat()), Reason::BadJson);
+}
+
+#[test]
+fn the_first_member_is_found_without_looking_at_what_follows() {
+    let text = br#" { "x" : [ {"a": 1} ] , "a" : "1" , "a" : 2, no JSON"#;
+    assert_eq!(json_first_member(text, "a"), Ok(Some(&b"\"1\""[..])));
+    assert_eq!(json_first_member(br#"{"b":1}"#, "a"), Ok(None));
+    let reason = |text: &[u8]| json_first_member(text, "a").unwrap_err().reason();
+    assert_eq!(reason(br#"{"\u0061":1,"a":1}"#), Reason::Escaped);
+    assert_eq!(reason(br#"{"b":[1,"a":1}"#), Reason::BadJson);
+    assert_eq!(reason(br#"{"b":1} x"#), Reason::BadJson);
+    assert_eq!(reason(b"[1]"), Reason::WrongType);
 }
 
 #[test]

@@ -19,9 +19,11 @@ pub(super) fn exactly<'a, const N: usize>(
     params.try_into().map_err(|_| RelayReason::ParamCount { wanted, got: params.len() })
 }
 
-/// The `timestamp` of a payload or of attributes, in seconds.
+/// The `timestamp` of a payload or of attributes, in seconds. It stands before the transactions, so
+/// no more than the head of a payload is read for it; whether there is a second one is seen when the
+/// payload is translated.
 pub(super) fn timestamp(object: &[u8]) -> Result<u64, RelayReason> {
-    let text = wire::json_member(object, "timestamp")?.unwrap_or_default();
+    let text = wire::json_first_member(object, "timestamp")?.unwrap_or_default();
     Ok(wire::json_u64(text)?)
 }
 

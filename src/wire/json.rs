@@ -240,6 +240,33 @@ pub fn json_member<'a>(object: &'a [u8], name: &str) -> Result<Option<&'a [u8]>,
     Ok(found)
 }
 
+/// The text of the first member `name` of a JSON object, or `None` if it has no such member. Nothing
+/// behind it is looked at: it is for an object that goes through [`to_ssz`](super::to_ssz) later,
+/// which refuses a second member of that name.
+///
+/// # Errors
+///
+/// If the text is no object up to there, or has a member name with an escape in it before, which
+/// might be `name`. Values are passed over, not checked.
+pub fn json_first_member<'a>(
+    object: &'a [u8],
+    name: &str,
+) -> Result<Option<&'a [u8]>, NotTranscodable> {
+    let mut cursor = Cursor::new(object);
+    cursor.open(b'{')?;
+    let mut more = !cursor.eat(b'}');
+    while more {
+        let key = cursor.key()?;
+        let value = cursor.value()?;
+        if key == name.as_bytes() {
+            return Ok(Some(value));
+        }
+        more = cursor.more(b'}')?;
+    }
+    cursor.end()?;
+    Ok(None)
+}
+
 /// The texts of the elements of a JSON array of at most `max`, without white space around them.
 ///
 /// # Errors

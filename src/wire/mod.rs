@@ -35,6 +35,6 @@ pub use decode::check;
 pub use encode::to_ssz;
 pub use error::{Defect, Malformed, NotTranscodable, Reason};
 pub use fork::Fork;
-pub use json::{is_null, json_array, json_data, json_member, json_u64};
+pub use json::{is_null, json_array, json_data, json_first_member, json_member, json_u64};
 pub use parse::Source;
 pub use print::{member_to_json, to_json};
