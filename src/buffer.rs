@@ -22,8 +22,8 @@ const MOST_KEPT: usize = 32 << 20;
 /// A buffer is not taken for less than this part of it.
 const LEAST_USE: usize = 8;
 
-/// What is kept, the longest unused first.
-static KEPT: Mutex<VecDeque<Vec<u8>>> = Mutex::new(VecDeque::new());
+/// What is kept for the whole process.
+static POOL: Pool = Pool::new();
 
 /// Bytes to be written, of a size known before. Whatever is not written holds the bytes of an earlier
 /// call: who takes a buffer writes all of it or cuts it short.
@@ -38,7 +38,7 @@ impl Buffer {
     pub fn of(length: usize) -> Self {
         let memory = match length {
             ..LEAST_KEPT => vec![0; length],
-            _ => take(length).unwrap_or_else(|| vec![0; length]),
+            _ => POOL.take(length).unwrap_or_else(|| vec![0; length]),
         };
         let mut buffer = Self { memory, length };
         if cfg!(debug_assertions) {
@@ -82,7 +82,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         if self.memory.len() >= LEAST_KEPT {
-            keep(std::mem::take(&mut self.memory));
+            POOL.keep(std::mem::take(&mut self.memory));
         }
     }
 }
@@ -114,89 +114,85 @@ impl fmt::Debug for Buffer {
     }
 }
 
-/// The smallest of the kept that will do.
-fn take(length: usize) -> Option<Vec<u8>> {
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    let fits = |memory: &Vec<u8>| length <= memory.len() && memory.len() <= LEAST_USE * length;
-    let (index, _) =
-        kept.iter().enumerate().filter(|(_, memory)| fits(memory)).min_by_key(|(_, m)| m.len())?;
-    kept.remove(index)
-}
+/// Memory that is not in use, the longest unused first.
+struct Pool(Mutex<VecDeque<Vec<u8>>>);
 
-/// Keeps a buffer; lets the longest unused ones go if it becomes too much.
-fn keep(memory: Vec<u8>) {
-    if memory.len() > MOST_KEPT {
-        return;
+impl Pool {
+    const fn new() -> Self {
+        Self(Mutex::new(VecDeque::new()))
     }
-    let mut gone = Vec::new();
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    kept.push_back(memory);
-    let mut sum: usize = kept.iter().map(Vec::len).sum();
-    while sum > MOST_KEPT {
-        let Some(longest_unused) = kept.pop_front() else { break };
-        sum -= longest_unused.len();
-        gone.push(longest_unused);
+
+    /// The smallest of the kept that will do.
+    fn take(&self, length: usize) -> Option<Vec<u8>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |memory: &Vec<u8>| length <= memory.len() && memory.len() <= LEAST_USE * length;
+        let fitting = kept.iter().enumerate().filter(|(_, memory)| fits(memory));
+        let (index, _) = fitting.min_by_key(|(_, memory)| memory.len())?;
+        kept.remove(index)
     }
-    // Freed when the lock is no longer held.
-    drop(kept);
+
+    /// Keeps memory; lets the longest unused go if it becomes too much.
+    fn keep(&self, memory: Vec<u8>) {
+        if memory.len() > MOST_KEPT {
+            return;
+        }
+        let mut gone = Vec::new();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push_back(memory);
+        let mut sum: usize = kept.iter().map(Vec::len).sum();
+        while sum > MOST_KEPT {
+            let Some(longest_unused) = kept.pop_front() else { break };
+            sum -= longest_unused.len();
+            gone.push(longest_unused);
+        }
+        // Freed when the lock is no longer held.
+        drop(kept);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The pool is one for the process; tests that look into it take turns.
-    static TURN: Mutex<()> = Mutex::new(());
-
-    fn address(buffer: &Buffer) -> *const u8 {
-        buffer.memory.as_ptr()
-    }
-
-    fn alone() -> std::sync::MutexGuard<'static, ()> {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        KEPT.lock().unwrap().clear();
-        turn
+    fn sizes(pool: &Pool) -> Vec<usize> {
+        pool.0.lock().unwrap().iter().map(Vec::len).collect()
     }
 
     #[test]
-    fn a_buffer_is_used_again_when_its_last_share_is_gone() {
-        let _turn = alone();
-        let mut buffer = Buffer::of(1 << 20);
+    fn memory_is_given_back_when_the_last_share_of_a_buffer_is_gone() {
+        // A size that nobody else asks for, of the pool that all share.
+        const SIZE: usize = (5 << 20) + 12_345;
+        let is_kept = || sizes(&POOL).contains(&SIZE);
+        let mut buffer = Buffer::of(SIZE);
         buffer.fill(7);
-        let memory = address(&buffer);
         let bytes = buffer.freeze();
         let share = bytes.slice(10..20);
         drop(bytes);
-        assert_ne!(address(&Buffer::of(1 << 20)), memory);
+        assert!(!is_kept());
         assert_eq!(&*share, [7; 10]);
         drop(share);
-        let again = [Buffer::of(900_000), Buffer::of(1 << 20)];
-        assert!(again.iter().any(|buffer| address(buffer) == memory));
+        assert!(is_kept());
+    }
+
+    #[test]
+    fn the_smallest_that_will_do_is_taken_and_none_is_wasted_on_little() {
+        let pool = Pool::new();
+        for size in [8 << 20, 2 << 20, 3 << 20] {
+            pool.keep(vec![0; size]);
+        }
+        assert!(pool.take(200 << 10).is_none());
+        assert_eq!(pool.take((2 << 20) + 1).map(|memory| memory.len()), Some(3 << 20));
+        assert_eq!(pool.take(1 << 20).map(|memory| memory.len()), Some(2 << 20));
+        assert_eq!(sizes(&pool), [8 << 20]);
     }
 
     #[test]
     fn what_is_kept_is_bounded_and_the_longest_unused_goes() {
-        let _turn = alone();
-        let sizes = || KEPT.lock().unwrap().iter().map(Vec::len).collect::<Vec<_>>();
-        drop([10 << 20, 11 << 20].map(Buffer::of));
-        assert_eq!(sizes(), [10 << 20, 11 << 20]);
-        drop(Buffer::of(100));
-        drop(Buffer::of(MOST_KEPT + 1));
-        assert_eq!(
-            sizes(),
-            [10 << 20, 11 << 20],
-            "neither what is too small nor what is too large"
-        );
-        drop(Buffer::of(12 << 20));
-        assert_eq!(sizes(), [11 << 20, 12 << 20]);
-    }
-
-    #[test]
-    fn a_large_buffer_is_not_wasted_on_little() {
-        let _turn = alone();
-        drop(Buffer::of(8 << 20));
-        let little = Buffer::of(100 << 10);
-        assert_eq!(little.memory.len(), 100 << 10);
+        let pool = Pool::new();
+        for size in [10 << 20, 11 << 20, MOST_KEPT + 1, 12 << 20] {
+            pool.keep(vec![0; size]);
+        }
+        assert_eq!(sizes(&pool), [11 << 20, 12 << 20]);
     }
 
     #[test]
