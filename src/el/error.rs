@@ -283,8 +283,10 @@ impl Failure {
         let unsent = hyper.is_some_and(|error| error.is_canceled() || error.is_closed())
             || h2.is_some_and(never_processed);
         let resend = match (&kind, phase) {
-            _ if unsent => Resend::NeverSent,
-            (ErrorKind::NotHttp, _) | (_, Phase::InAnswer) => Resend::Answered,
+            // Whoever has begun to answer has seen the request, whatever is said afterwards.
+            (_, Phase::InAnswer) => Resend::Answered,
+            (_, Phase::BeforeAnswer) if unsent => Resend::NeverSent,
+            (ErrorKind::NotHttp, Phase::BeforeAnswer) => Resend::Answered,
             (_, Phase::BeforeAnswer) => Resend::MaybeProcessed,
         };
         // The body that was to be sent failed, which says nothing of the EL.
@@ -314,10 +316,11 @@ impl Failure {
         Self { resend: Resend::NeverSent, ..self }
     }
 
-    /// It happened on a connection on which others were answered before.
+    /// It happened on a connection on which others were answered before. A stream that is reset on
+    /// a connection that lives is not what an idle connection's end looks like: the EL had it.
     pub(super) fn on_reused(mut self) -> Self {
         self.connection = Freshness::Reused;
-        if self.resend == Resend::MaybeProcessed {
+        if self.resend == Resend::MaybeProcessed && self.reach == Extent::Connection {
             self.resend = Resend::Stale;
         }
         self

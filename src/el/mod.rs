@@ -218,8 +218,12 @@ impl El {
         request: Request<Bytes>,
         terms: impl Into<Terms>,
     ) -> Result<Answer, ElError> {
-        let plan = terms.into().plan(Path::Rest, || self.relay_deadline());
         let surface = self.surface();
+        let path = match surface.json_rpc {
+            JsonRpc::Absent => Path::RestAlone,
+            JsonRpc::Unknown | JsonRpc::Present => Path::Rest,
+        };
+        let plan = terms.into().plan(path, || self.relay_deadline());
         let transport = match &surface.rest {
             Some(rest) => rest.transport,
             None => return Err(self.error(Failure::no_rest(), Some(plan))),

@@ -51,6 +51,8 @@ pub struct Tries {
 pub enum Path {
     /// REST-SSZ.
     Rest,
+    /// REST-SSZ, to an EL that has shown that it has no JSON-RPC.
+    RestAlone,
     /// JSON-RPC, the last rung of the ladder.
     JsonRpc,
 }
@@ -113,8 +115,15 @@ pub const fn next(resend: Resend, repeat: Repeat, tries: Tries) -> Next {
         (true, Time::Left) => {}
     }
     match (tries.connection, resend, tries.path) {
+        // Most likely the connection was closed while it was idle. But an EL whose handler dies of
+        // this very request looks the same, slot after slot, and would let a second copy over REST
+        // die too. So the one copy that is left of a command goes the way that fails least.
+        (Freshness::Reused, Resend::Stale, Path::Rest) if matches!(repeat, Repeat::OnceMore) => {
+            Next::JsonRpc
+        }
         (Freshness::Reused, Resend::NeverSent | Resend::Stale, _) => Next::NewConnection,
-        (_, _, Path::Rest) => Next::JsonRpc,
+        // Asking finds out whether JSON-RPC is still missing.
+        (_, _, Path::Rest | Path::RestAlone) => Next::JsonRpc,
         (_, _, Path::JsonRpc) => Next::GiveUp,
     }
 }
@@ -146,7 +155,7 @@ mod tests {
         (NeverSent,      OnlyIfNeverSent, Some, [GiveUp,        GiveUp,  GiveUp,        GiveUp]),
         (Stale,          Harmless,        None, [NewConnection, JsonRpc, NewConnection, GiveUp]),
         (Stale,          Harmless,        Some, [NewConnection, JsonRpc, NewConnection, GiveUp]),
-        (Stale,          OnceMore,        None, [NewConnection, JsonRpc, NewConnection, GiveUp]),
+        (Stale,          OnceMore,        None, [JsonRpc,       JsonRpc, NewConnection, GiveUp]),
         (Stale,          OnceMore,        Some, [GiveUp,        GiveUp,  GiveUp,        GiveUp]),
         (Stale,          OnlyIfNeverSent, None, [GiveUp,        GiveUp,  GiveUp,        GiveUp]),
         (Stale,          OnlyIfNeverSent, Some, [GiveUp,        GiveUp,  GiveUp,        GiveUp]),
@@ -176,6 +185,22 @@ mod tests {
                 assert_eq!(said, wanted, "{resend:?} {repeat:?} {tries:?}");
                 let late = Tries { time: Time::Up, ..tries };
                 assert_eq!(next(resend, repeat, late), GiveUp, "{resend:?} {repeat:?} {late:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_json_rpc_the_second_copy_of_a_command_goes_over_a_new_connection() {
+        let tries = |path, connection| Tries { path, connection, earlier: None, time: Time::Left };
+        let alone = tries(Path::RestAlone, Reused);
+        assert_eq!(next(Stale, OnceMore, alone), NewConnection);
+        for (resend, repeat, ..) in
+            TABLE.into_iter().filter(|row| (row.0, row.1) != (Stale, OnceMore))
+        {
+            for connection in [Reused, New] {
+                let alone = next(resend, repeat, tries(Path::RestAlone, connection));
+                let both = next(resend, repeat, tries(Path::Rest, connection));
+                assert_eq!(alone, both, "{resend:?} {repeat:?} {connection:?}");
             }
         }
     }

@@ -67,7 +67,7 @@ fn assert_sent_again_on_a_new_connection(el: &Port, earlier: usize) {
 }
 
 #[tokio::test]
-async fn h1_01_a_command_whose_idle_connection_was_closed_is_sent_once_more_on_a_new_one() {
+async fn h1_01_a_command_whose_idle_connection_was_closed_goes_to_json_rpc_on_a_new_one() {
     for end in [Deed::Last(Vec::new()), Deed::Reset] {
         for request in [new_payload(), forkchoice("V3", &[])] {
             let el = one_call_a_connection(end.clone(), 1).await;
@@ -76,6 +76,25 @@ async fn h1_01_a_command_whose_idle_connection_was_closed_is_sent_once_more_on_a
             let said = call(&sidecar, &request).await;
             assert!(!said["result"].is_null(), "{said}");
             assert_sent_again_on_a_new_connection(&el, 1);
+            assert_eq!(el.paths()[2], "/", "{request}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn h1_01_an_el_that_dies_of_each_payload_over_rest_still_gets_each_by_json_rpc() {
+    for end in [Deed::Last(Vec::new()), Deed::Reset] {
+        let el = Port::http1(move |asked: Asked| {
+            let dies = asked.path() == "/engine/v1/payloads";
+            let end = end.clone();
+            async move { if dies { end } else { Deed::Answer(port::syncing(&asked)) } }
+        })
+        .await;
+        let sidecar = in_front(el.address, |_| {}).await;
+        for slot in 0..3 {
+            assert!(call(&sidecar, forkchoice("V3", &[])).await["error"].is_null());
+            let said = call(&sidecar, new_payload()).await;
+            assert_eq!(said["result"], "by JSON-RPC", "{slot}: {said}");
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     peers::{self, call, call_at, calls, in_front, in_front_of},
     port::{self, Asked, Port},
     raw::Connection,
-    scene::{SYNCING, attributes, changed, forkchoice, golden, hex, rpc},
+    scene::{FORKCHOICE_SYNCING, SYNCING, attributes, changed, forkchoice, golden, hex, rpc},
     streams::{self, Deed, Frames, Streams, serve, serve_plainly},
 };
 use alloy_rpc_types_engine::ssz_engine_types::{
@@ -114,6 +114,32 @@ async fn h2_02_a_refused_stream_is_asked_again_and_a_reset_one_as_if_its_answer_
         }
         assert_eq!(log.lock().unwrap().len() + el.calls().len(), copies, "{reason}");
         assert!(sidecar.proxy().el().surface().rest.is_some(), "a stream is not the EL");
+    }
+}
+
+#[tokio::test]
+async fn h2_02_a_payload_reset_where_a_forkchoice_was_answered_is_asked_for_by_json_rpc() {
+    for reason in [Reason::INTERNAL_ERROR, Reason::CANCEL] {
+        let log = Streams::default();
+        let to_log = log.clone();
+        let el = Port::both(syncing, move |_, stream| {
+            serve_plainly(stream, to_log.clone(), move |asked| {
+                std::future::ready(match asked.path.as_str() {
+                    "/engine/v1/payloads" => Deed::Reset(reason),
+                    _ => Deed::Answer(FORKCHOICE_SYNCING.to_vec()),
+                })
+            })
+        })
+        .await;
+        let sidecar = in_front(el.address, |_| {}).await;
+        for slot in 1..=3 {
+            let said = call(&sidecar, forkchoice("V3", &[])).await;
+            assert_eq!(said["result"]["payloadStatus"]["status"], "SYNCING", "{reason}");
+            let said = call(&sidecar, new_payload()).await;
+            assert_eq!(said["result"], "by JSON-RPC", "{reason}: {said}");
+            let copies = log.lock().unwrap().len() + el.calls().len();
+            assert_eq!(copies, 3 * slot, "{reason}: one copy over REST, one over JSON-RPC");
+        }
     }
 }
 

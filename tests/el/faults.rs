@@ -207,7 +207,70 @@ async fn h2_02_a_request_refused_on_a_used_connection_is_sent_once_more_on_a_new
         let el = resetting(Resets::Later, h2::Reason::INTERNAL_ERROR).await;
         exchange(&el, lane, Repeat::OnlyIfNeverSent).await.unwrap();
         let error = exchange(&el, lane, Repeat::OnlyIfNeverSent).await.unwrap_err();
-        assert_eq!((error.resend(), error.next()), (Resend::Stale, Next::GiveUp));
+        assert_eq!((error.resend(), error.next()), (Resend::MaybeProcessed, Next::GiveUp));
+    }
+}
+
+#[tokio::test]
+async fn h2_02_a_stream_reset_on_a_used_connection_that_lives_goes_to_json_rpc_at_once() {
+    for reason in [h2::Reason::INTERNAL_ERROR, h2::Reason::CANCEL] {
+        for (lane, repeat) in LANES.map(|lane| match lane {
+            Lane::Command => (lane, Repeat::OnceMore),
+            _ => (lane, Repeat::Harmless),
+        }) {
+            let el = resetting(Resets::Later, reason).await;
+            let ask = async || {
+                let request = Request::post("/payloads").body(Bytes::from_static(b"ssz")).unwrap();
+                el.send(lane, &Caller::default(), request, repeat).await
+            };
+            ask().await.unwrap();
+            let error = ask().await.unwrap_err();
+            let said = (error.resend(), error.next());
+            assert_eq!(said, (Resend::MaybeProcessed, Next::JsonRpc), "{lane:?} {reason}");
+            assert!(el.surface().rest.is_some(), "one stream says nothing of the EL");
+        }
+    }
+}
+
+/// Offers REST over h2c and answers a head, then refuses the stream it has begun to answer.
+async fn refusing_late() -> El {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut config = config(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
+    config.transport = TransportChoice::H2c;
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let Ok(mut server) = h2::server::handshake(stream).await else { return };
+                while let Some(Ok((request, mut respond))) = server.accept().await {
+                    let mut body = respond.send_response(http::Response::new(()), false).unwrap();
+                    if request.uri().path() == "/engine/v1/capabilities" {
+                        body.send_data(Bytes::from_static(CAPABILITIES.as_bytes()), true).unwrap();
+                        continue;
+                    }
+                    // Once the first bytes are out, the head is.
+                    body.reserve_capacity(1);
+                    body.send_data(Bytes::from_static(b"s"), false).unwrap();
+                    tokio::spawn(async move {
+                        body.reserve_capacity(1);
+                        std::future::poll_fn(|cx| body.poll_capacity(cx)).await;
+                        body.send_reset(h2::Reason::REFUSED_STREAM);
+                    });
+                }
+            });
+        }
+    });
+    let el = open(config);
+    until(&el, |surface| surface.rest.is_some()).await;
+    el
+}
+
+#[tokio::test]
+async fn h2_02_a_stream_refused_within_its_answer_was_seen() {
+    let el = refusing_late().await;
+    for lane in LANES {
+        let error = send(&el, lane).await;
+        let broken = ErrorKind::Broken { phase: Phase::InAnswer };
+        assert_eq!(outcome(&error), (broken, Resend::Answered), "{lane:?}");
     }
 }
 
