@@ -7,7 +7,7 @@ use http::StatusCode;
 use super::config::TransportChoice;
 use super::round::Known;
 use super::surface::{JsonRpc, Reach, Rest, Surface};
-use super::{Inner, denies_json_rpc};
+use super::{Answer, Inner, denies_json_rpc};
 
 impl Inner {
     /// A round of questions was answered. The epoch grows unless nothing was lost and nothing
@@ -70,10 +70,10 @@ impl Inner {
         });
     }
 
-    pub(super) fn learn_json_rpc(&self, status: StatusCode) {
-        let json_rpc = match status {
+    pub(super) fn learn_json_rpc(&self, answer: &Answer) {
+        let json_rpc = match answer.status() {
+            _ if denies_json_rpc(answer) => JsonRpc::Absent,
             StatusCode::OK => JsonRpc::Present,
-            status if denies_json_rpc(status) => JsonRpc::Absent,
             _ => return,
         };
         if self.surface.borrow().json_rpc != json_rpc {

@@ -60,6 +60,7 @@ pub use surface::{JsonRpc, Reach, Rest, Spoken, Surface, Transport};
 pub use terms::Terms;
 pub use token::{Caller, Clock, Tokens};
 
+use crate::jsonrpc;
 use client::Clients;
 use connection::{Connector, ElRequest};
 use error::Failure;
@@ -260,7 +261,7 @@ impl El {
             .map_err(|error| self.error(Failure::bad_request(Origin::Us, &error), Some(plan)))?;
         let transport = surface.relay_transport();
         let answer = self.exchange(lane, transport, request, plan, &surface).await?;
-        self.0.learn_json_rpc(answer.status());
+        self.0.learn_json_rpc(&answer);
         Ok(answer)
     }
 
@@ -351,16 +352,17 @@ impl El {
     }
 }
 
-/// Whether a status says that there is no JSON-RPC where it was looked for, unless its body is a
-/// JSON-RPC response all the same.
-pub fn denies_json_rpc(status: StatusCode) -> bool {
-    matches!(
-        status,
+/// Whether an answer says that there is no JSON-RPC where it was looked for: by its status, unless its
+/// body is a JSON-RPC response all the same.
+pub fn denies_json_rpc(answer: &Answer) -> bool {
+    let is_denial = matches!(
+        answer.status(),
         StatusCode::NOT_FOUND
             | StatusCode::METHOD_NOT_ALLOWED
             | StatusCode::GONE
             | StatusCode::NOT_IMPLEMENTED
-    )
+    );
+    is_denial && jsonrpc::answer_of(answer.body()).is_none()
 }
 
 impl fmt::Debug for El {

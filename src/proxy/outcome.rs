@@ -31,14 +31,12 @@ pub(super) enum Whom<'a> {
 impl Relayed {
     /// Reads the EL's answer as far as it must be known what it is.
     pub(super) fn of(answer: el::Answer) -> Self {
-        let status = answer.status();
-        let body = answer.into_body();
-        match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Self::Refused(status, body),
-            _ if el::denies_json_rpc(status) && jsonrpc::answer_of(&body).is_none() => {
-                Self::NoJsonRpc
+        match answer.status() {
+            status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+                Self::Refused(status, answer.into_body())
             }
-            _ => Self::Answer(status, body),
+            _ if el::denies_json_rpc(&answer) => Self::NoJsonRpc,
+            status => Self::Answer(status, answer.into_body()),
         }
     }
 }

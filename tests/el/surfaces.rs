@@ -198,6 +198,10 @@ async fn json_rpc_is_known_by_the_answers_to_calls() {
         match (seen.path.as_str(), seen.body.as_ref()) {
             ("/", b"gone") => reply(404, ""),
             ("/", b"odd") => reply(500, ""),
+            // Some servers give their errors a status too.
+            ("/", b"unknown") => {
+                reply(404, r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"x"}}"#)
+            }
             _ => rest_el(seen).await,
         }
     })
@@ -209,6 +213,7 @@ async fn json_rpc_is_known_by_the_answers_to_calls() {
         ("gone", JsonRpc::Absent),
         ("odd", JsonRpc::Absent),
         ("there", JsonRpc::Present),
+        ("unknown", JsonRpc::Present),
     ] {
         el.relay(Lane::Relay, &Caller::default(), body.into(), Repeat::Harmless).await.unwrap();
         assert_eq!((el.surface().json_rpc, el.surface().epoch), (known, 1), "{body}");
