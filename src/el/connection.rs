@@ -33,10 +33,14 @@ use super::surface::Transport;
 /// The window of a stream and of a connection. With the 64 KiB of the standard a body of a
 /// megabyte waits for window updates most of the time.
 pub(super) const H2_WINDOW: u32 = 16 << 20;
-/// An h2 connection is asked for a sign of life this often, idle or not.
-pub(super) const H2_PING_INTERVAL: Duration = Duration::from_secs(5);
-/// Longer than a full garbage collection of an EL on the JVM or .NET: a busy EL is not a dead one.
-pub(super) const H2_PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// An h2 connection is asked for a sign of life this often, idle or not. Together with the timeout it
+/// is less than a CL waits for a command (8 s), so that a command to a peer that is gone without a
+/// word still can go another way.
+pub(super) const H2_PING_INTERVAL: Duration = Duration::from_secs(2);
+/// A full garbage collection of an EL on the JVM or .NET seldom takes as long, nor does a body of
+/// some MiB over a slow link, behind which the sign of life has to wait: a busy EL is not a dead one.
+/// One taken for dead all the same is found anew, and is asked over JSON-RPC until then.
+pub(super) const H2_PING_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) type BoxError = Box<dyn Error + Send + Sync>;
 pub(super) type ElRequest = Request<Full<Bytes>>;
 
