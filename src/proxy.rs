@@ -10,7 +10,7 @@ mod trip;
 
 use crate::{
     cl::{self, Outcome},
-    el::{self, El, Lane, Next, Repeat, StreamedBody, Terms},
+    el::{self, Deadline, El, Lane, Next, Repeat, StreamedBody, Terms},
     engine::{
         self, Bounds, Context, Horizon, Limits, ListedEndpoint, Memory, Method, Offer, Order,
         RelayReason, RestEndpoint, Said, Schedule, Step, Verdict,
@@ -73,7 +73,7 @@ impl cl::Handler for Proxy {
                     None
                 };
                 match incoming {
-                    Incoming::Single(item) => self.item(item, &caller).await,
+                    Incoming::Single(item) => self.item(item, &caller, None).await,
                     Incoming::Batch(items) => self.batch(call.body, items, &caller).await,
                 }
             }
@@ -190,10 +190,13 @@ impl Proxy {
             let outcome = outcome::of_relayed(relayed, Whom::Batch(ids), None);
             return trip.end(outcome, &self.0.tally);
         }
+        // Its commands are one turn, which must be over before those behind it give up waiting.
+        let has_turn = items.iter().any(is_command);
+        let turn = has_turn.then(|| self.0.el.deadline(COMMAND_TIMEOUT));
         let mut replies = Vec::with_capacity(items.len());
         for item in items {
             let id = item.as_ref().ok().and_then(|request| request.id.clone());
-            match (id, self.item(item, caller).await) {
+            match (id, self.item(item, caller, turn).await) {
                 (_, Outcome::Json(reply)) => replies.push(reply),
                 // What was carried out before it must still be answered.
                 (id, Outcome::Status(status, _)) if !replies.is_empty() => {
@@ -205,7 +208,13 @@ impl Proxy {
         Outcome::Json(Reply::batch(replies))
     }
 
-    async fn item(&self, item: Result<Request, Invalid>, caller: &el::Caller) -> Outcome {
+    /// One call, with the deadline of the turn that it shares with others if it does.
+    async fn item(
+        &self,
+        item: Result<Request, Invalid>,
+        caller: &el::Caller,
+        turn: Option<Deadline>,
+    ) -> Outcome {
         let request = match item {
             Ok(request) => request,
             Err(invalid) => return Outcome::Json(Reply::error(&invalid.id, &invalid.error)),
@@ -213,12 +222,13 @@ impl Proxy {
         let method = Method::from_name(request.method.as_str());
         let mut trip = Trip::begin(method.map_or(OTHER, Method::name), request.raw.len());
         let outcome = match method {
-            Some(method) => self.carry(method, &request, caller, &mut trip).await,
+            Some(method) => self.carry(method, &request, caller, turn, &mut trip).await,
             None => {
                 let lane = lane_of(Order::of_name(request.method.as_str()));
                 let mut terms = Terms::from(repeat::of_name(request.method.as_str()));
-                if lane == Lane::Command {
-                    terms = terms.within(self.0.el.deadline(COMMAND_TIMEOUT));
+                let of_command = || self.0.el.deadline(COMMAND_TIMEOUT);
+                if let Some(deadline) = turn.or_else(|| (lane == Lane::Command).then(of_command)) {
+                    terms = terms.within(deadline);
                 }
                 let relayed = self.relay(lane, request.raw, caller, terms, &mut trip).await;
                 outcome::of_relayed(relayed, Whom::Single(request.id.as_ref()), None)
@@ -235,6 +245,7 @@ impl Proxy {
         method: Method,
         request: &Request,
         caller: &el::Caller,
+        turn: Option<Deadline>,
         trip: &mut Trip,
     ) -> Outcome {
         let el = &self.0.el;
@@ -250,8 +261,8 @@ impl Proxy {
         let context = Context { memory: &self.0.memory, offer: offer.as_ref() };
         let whom = Whom::Single(request.id.as_ref());
         // One for all that is sent for the call.
-        let deadline = el.deadline(method.timeout());
-        let terms = Terms::from(repeat::of_name(method.name())).within(deadline);
+        let deadline = turn.unwrap_or_else(|| el.deadline(method.timeout()));
+        let mut terms = Terms::from(repeat::of_name(method.name())).within(deadline);
 
         // Begun all the same: the call may say where the chain is.
         let (mut call, mut step) = engine::Call::begin(method, request.params.as_deref(), context);
@@ -274,15 +285,16 @@ impl Proxy {
                 Step::Send(exchange) => {
                     trip.sent(&exchange, rest.map_or(Carried::JsonRpc, carried_over));
                     let repeat = repeat::of_replay(exchange.replay, lane);
-                    let terms = Terms::from(repeat).within(deadline);
-                    match el.send(lane, caller, exchange.request, terms).await {
+                    let of_exchange = terms.of(repeat);
+                    match el.send(lane, caller, exchange.request, of_exchange).await {
                         Ok(answer) => {
+                            terms = terms.answered(answer.status());
                             trip.received(&answer);
                             self.0.refusals.note_rest(answer.status());
                             Said::Rest(answer)
                         }
                         Err(error) if error.next() == Next::JsonRpc => {
-                            let terms = terms.after(&error);
+                            let terms = of_exchange.after(&error);
                             let reason = RelayReason::Failed(error.to_string().into());
                             self.note_relay(method, &reason);
                             let relayed =
@@ -374,8 +386,8 @@ impl Proxy {
     }
 }
 
-/// What a command has in time that is newer than the table of methods: as much as the longest of
-/// those that are in it.
+/// What a batch with commands has in time, and a command that is newer than the table of methods: as
+/// much as the longest of those that are in it.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(8);
 
 fn is_command(item: &Result<Request, Invalid>) -> bool {

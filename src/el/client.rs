@@ -118,6 +118,10 @@ impl Clients {
         request: ElRequest,
         plan: Plan,
     ) -> Result<Answer, Failure> {
+        // Such as the rest of a batch whose time is up.
+        if plan.deadline.has_passed() {
+            return Err(Failure::too_late(plan.deadline));
+        }
         // What is dropped in the middle takes its stream (RST_STREAM, CANCEL) or its HTTP/1.1
         // connection with it.
         let exchange = self.exchange_in(lane, transport, request, plan);

@@ -28,6 +28,10 @@ impl Deadline {
     fn after(limit: Duration) -> Self {
         Self { at: Instant::now() + limit, limit }
     }
+
+    pub(super) fn has_passed(self) -> bool {
+        Instant::now() >= self.at
+    }
 }
 
 /// By how much the specification's timeouts are stretched: a decimal from 1 to 100. For an operator

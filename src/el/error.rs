@@ -255,21 +255,22 @@ impl Failure {
         }
     }
 
+    /// The deadline had passed before the request was begun.
+    pub(super) fn too_late(deadline: Deadline) -> Self {
+        Self::timed_out(deadline).never_sent()
+    }
+
     pub(super) fn timed_out(deadline: Deadline) -> Self {
         // Whether it was written is not known for sure, and nothing hangs on it.
         Self::new(ErrorKind::TimedOut { limit: deadline.limit }, Resend::MaybeProcessed)
     }
 
     pub(super) fn too_large(limit: usize) -> Self {
-        Self::answered(ErrorKind::TooLarge { limit })
+        Self::new(ErrorKind::TooLarge { limit }, Resend::Unfit)
     }
 
     pub(super) fn bad_answer(reason: String) -> Self {
-        Self::answered(ErrorKind::BadAnswer { reason })
-    }
-
-    fn answered(kind: ErrorKind) -> Self {
-        Self::new(kind, Resend::Answered)
+        Self::new(ErrorKind::BadAnswer { reason }, Resend::Unfit)
     }
 
     /// A failure of an exchange on a connection that was up.

@@ -18,6 +18,9 @@ pub enum Resend {
     MaybeProcessed,
     /// An answer began, which is not fit for use.
     Answered,
+    /// The EL answered in a form that it was not asked for: encoded, or larger than the limit. It
+    /// is done with the request, and would say the same each time.
+    Unfit,
 }
 
 /// What harm it does if the EL gets a request twice (`refactor.md`, *Message ordering &
@@ -29,7 +32,9 @@ pub enum Repeat {
     /// A command that a second time changes nothing, but is carried out in full once more: the EL
     /// gets two copies of it at most.
     OnceMore,
-    /// It must not be carried out twice: it goes again only if the EL provably never saw it.
+    /// It must not be carried out twice: it goes again only if the EL provably never saw it, or is
+    /// done with it and has given an answer that can be used as little as the next one. Then
+    /// without a second copy nobody would ever learn what a build is called.
     OnlyIfNeverSent,
 }
 
@@ -108,7 +113,7 @@ pub const fn next(resend: Resend, repeat: Repeat, tries: Tries) -> Next {
         Repeat::Harmless => true,
         // One more copy is the second, unless both this one and an earlier one may have arrived.
         Repeat::OnceMore => is_unseen || is_first,
-        Repeat::OnlyIfNeverSent => is_unseen && is_first,
+        Repeat::OnlyIfNeverSent => (is_unseen || matches!(resend, Resend::Unfit)) && is_first,
     };
     match (may_go_again, tries.time) {
         (false, _) | (_, Time::Up) => return Next::GiveUp,
@@ -136,7 +141,7 @@ mod tests {
         Next::{self, GiveUp, JsonRpc, NewConnection},
         Path,
         Repeat::{self, Harmless, OnceMore, OnlyIfNeverSent},
-        Resend::{self, Answered, MaybeProcessed, NeverSent, Stale},
+        Resend::{self, Answered, MaybeProcessed, NeverSent, Stale, Unfit},
         Time, Tries, next,
     };
 
@@ -145,7 +150,7 @@ mod tests {
     type Row = (Resend, Repeat, Earlier, [Next; 4]);
 
     #[rustfmt::skip]
-    const TABLE: [Row; 24] = [
+    const TABLE: [Row; 30] = [
         //                                            REST, reused   new      JSON-RPC, reused  new
         (NeverSent,      Harmless,        None, [NewConnection, JsonRpc, NewConnection, GiveUp]),
         (NeverSent,      Harmless,        Some, [NewConnection, JsonRpc, NewConnection, GiveUp]),
@@ -171,6 +176,12 @@ mod tests {
         (Answered,       OnceMore,        Some, [GiveUp,        GiveUp,  GiveUp,        GiveUp]),
         (Answered,       OnlyIfNeverSent, None, [GiveUp,        GiveUp,  GiveUp,        GiveUp]),
         (Answered,       OnlyIfNeverSent, Some, [GiveUp,        GiveUp,  GiveUp,        GiveUp]),
+        (Unfit,          Harmless,        None, [JsonRpc,       JsonRpc, GiveUp,        GiveUp]),
+        (Unfit,          Harmless,        Some, [JsonRpc,       JsonRpc, GiveUp,        GiveUp]),
+        (Unfit,          OnceMore,        None, [JsonRpc,       JsonRpc, GiveUp,        GiveUp]),
+        (Unfit,          OnceMore,        Some, [GiveUp,        GiveUp,  GiveUp,        GiveUp]),
+        (Unfit,          OnlyIfNeverSent, None, [JsonRpc,       JsonRpc, GiveUp,        GiveUp]),
+        (Unfit,          OnlyIfNeverSent, Some, [GiveUp,        GiveUp,  GiveUp,        GiveUp]),
     ];
 
     const COLUMNS: [(Path, super::Freshness); 4] =
@@ -211,14 +222,13 @@ mod tests {
             let same = |row: &&Row| (&row.0, &row.1, &row.2) == (resend, repeat, earlier);
             assert_eq!(TABLE.iter().filter(same).count(), 1, "row {place}");
         }
-        // Four classes, three harms, an earlier copy or none: with no row twice, all are there.
-        assert_eq!(TABLE.len(), 4 * 3 * 2);
+        // Five classes, three harms, an earlier copy or none: with no row twice, all are there.
+        assert_eq!(TABLE.len(), 5 * 3 * 2);
     }
 
     /// Whatever an EL does with each attempt: the worst it can get of a call.
-    fn most_copies(repeat: Repeat, tries: Tries) -> usize {
-        let classes = [NeverSent, Stale, MaybeProcessed, Answered];
-        let most = classes.into_iter().map(|resend| {
+    fn most_copies(classes: &[Resend], repeat: Repeat, tries: Tries) -> usize {
+        let most = classes.iter().map(|&resend| {
             let arrived = usize::from(resend != NeverSent);
             let earlier = if arrived == 1 { Some } else { tries.earlier };
             let after = match next(resend, repeat, tries) {
@@ -226,16 +236,19 @@ mod tests {
                 JsonRpc => Tries { path: Path::JsonRpc, connection: Reused, earlier, ..tries },
                 GiveUp => return arrived,
             };
-            arrived + most_copies(repeat, after)
+            arrived + most_copies(classes, repeat, after)
         });
         most.max().unwrap_or(0)
     }
 
     #[test]
-    fn a_command_arrives_twice_at_most_and_a_build_once() {
+    fn a_command_arrives_twice_at_most_and_a_build_once_unless_its_answer_is_unfit() {
         let first = Tries { path: Path::Rest, connection: Reused, earlier: None, time: Time::Left };
-        assert_eq!(most_copies(OnlyIfNeverSent, first), 1);
-        assert_eq!(most_copies(OnceMore, first), 2);
-        assert_eq!(most_copies(Harmless, first), 4);
+        let lost = [NeverSent, Stale, MaybeProcessed, Answered];
+        let all = [NeverSent, Stale, MaybeProcessed, Answered, Unfit];
+        assert_eq!(most_copies(&lost, OnlyIfNeverSent, first), 1);
+        assert_eq!(most_copies(&all, OnlyIfNeverSent, first), 2);
+        assert_eq!(most_copies(&all, OnceMore, first), 2);
+        assert_eq!(most_copies(&all, Harmless, first), 4);
     }
 }

@@ -1,5 +1,7 @@
 //! On what terms a call goes to the EL.
 
+use http::StatusCode;
+
 use super::deadline::Deadline;
 use super::error::{ElError, Failure};
 use super::resend::{Earlier, Next, Path, Repeat, Resend, Tries, next};
@@ -33,7 +35,30 @@ impl Terms {
     pub fn after(self, failed: &ElError) -> Self {
         match failed.resend() {
             Resend::NeverSent => self,
+            Resend::Unfit => self.done_once(),
             _ => Self { earlier: Earlier::Some, ..self },
+        }
+    }
+
+    /// The terms on which a call goes on after an answer with this status that does not end it. What
+    /// the EL refused (4xx) it did not carry out.
+    #[must_use]
+    pub fn answered(self, status: StatusCode) -> Self {
+        if status.is_client_error() { self } else { self.done_once() }
+    }
+
+    /// The same for an exchange that is part of the call and does that harm.
+    #[must_use]
+    pub fn of(self, repeat: Repeat) -> Self {
+        Self { repeat, ..self }
+    }
+
+    /// The EL is done with one copy. Whoever goes on with what must not be repeated has decided that
+    /// it goes once more all the same, and that one may be lost before it is sent.
+    fn done_once(self) -> Self {
+        match self.repeat {
+            Repeat::OnlyIfNeverSent => self,
+            Repeat::Harmless | Repeat::OnceMore => Self { earlier: Earlier::Some, ..self },
         }
     }
 
@@ -65,5 +90,26 @@ impl Plan {
             time: failure.time(),
         };
         next(failure.resend, self.repeat, tries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Earlier, Repeat, StatusCode, Terms};
+
+    #[test]
+    fn an_answer_is_a_copy_of_a_command_unless_it_refuses_it() {
+        let after = |repeat, status| {
+            let status = StatusCode::from_u16(status).unwrap();
+            Terms::from(repeat).answered(status).earlier
+        };
+        for status in [200, 204, 500, 503] {
+            assert_eq!(after(Repeat::OnceMore, status), Earlier::Some, "{status}");
+        }
+        for status in [400, 404, 422] {
+            assert_eq!(after(Repeat::OnceMore, status), Earlier::None, "{status}");
+        }
+        // It goes on all the same, and may be lost before it is sent.
+        assert_eq!(after(Repeat::OnlyIfNeverSent, 200), Earlier::None);
     }
 }

@@ -334,6 +334,47 @@ async fn h1_06_compressed_bytes_that_nobody_asked_for_are_not_an_answer() {
     }
 }
 
+/// As for an answer whose meaning cannot be used: the next one would be no better.
+#[tokio::test]
+async fn h1_06_a_build_whose_answer_is_encoded_or_too_large_is_asked_for_by_json_rpc() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\n";
+    for unfit in ["content-encoding: gzip\r\ncontent-length: 0", "content-length: 1073741824"] {
+        let rest = format!("{head}{unfit}\r\n\r\n");
+        let el = Port::http1(move |asked: Asked| {
+            let rest = rest.clone();
+            async move {
+                match asked.path() {
+                    "/" => Deed::Answer(port::by_json_rpc(&asked)),
+                    _ => Deed::Last(rest.into_bytes()),
+                }
+            }
+        })
+        .await;
+        let sidecar = in_front(el.address, |_| {}).await;
+        let said = call(&sidecar, forkchoice("V3", &[attributes(0x90)])).await;
+        assert_eq!(said["result"], "by JSON-RPC", "{unfit}: {said}");
+        assert_eq!(el.paths(), ["/engine/v1/forkchoice", "/"]);
+    }
+}
+
+/// An answer is a copy that the EL had, so that the one over JSON-RPC is the last.
+#[tokio::test]
+async fn h1_01_a_payload_answered_uselessly_over_rest_arrives_once_more_and_not_twice() {
+    let el = Port::http1(|asked: Asked| async move {
+        match (asked.path(), asked.connection) {
+            // The connection is used when the payload comes over JSON-RPC.
+            ("/engine/v1/payloads", _) => Deed::Answer(port::ssz([1, 2, 3])),
+            ("/engine/v1/forkchoice", _) => Deed::Answer(port::syncing(&asked)),
+            _ => Deed::Last(Vec::new()),
+        }
+    })
+    .await;
+    let sidecar = in_front(el.address, |_| {}).await;
+    assert!(call(&sidecar, forkchoice("V3", &[])).await["error"].is_null());
+    assert_no_status(&call(&sidecar, new_payload()).await);
+    assert_eq!(el.paths(), ["/engine/v1/forkchoice", "/engine/v1/payloads", "/"]);
+}
+
 #[tokio::test]
 async fn h1_07_json_is_taken_under_any_name_and_ssz_sent_under_its_only_one() {
     let el = Port::http1(|asked: Asked| async move { Deed::Answer(port::syncing(&asked)) }).await;

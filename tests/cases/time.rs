@@ -337,3 +337,29 @@ async fn time_06_a_delay_that_the_el_asks_for_is_the_cls_to_keep() {
     tokio::time::resume();
     assert_eq!(calls(&el).len(), 4, "{:?}", peers::paths(&el));
 }
+
+#[tokio::test]
+async fn time_02_a_batch_of_commands_to_an_el_that_is_stuck_is_over_at_one_deadline() {
+    let el = Peer::start(peers::el(|seen: Seen| async move {
+        match seen.path.as_str() {
+            "/engine/v1/payloads" => std::future::pending().await,
+            _ => peers::syncing(&seen),
+        }
+    }))
+    .await;
+    let sidecar = in_front_of(&el).await;
+    let batch = json!([new_payload(), new_payload(), rpc("eth_slow", json!([])), new_payload()]);
+    let held = tokio::spawn(call_at(sidecar.address(), batch.to_string()));
+    el.until_seen("/engine/v1/payloads", 1).await;
+    let next = tokio::spawn(call_at(sidecar.address(), forkchoice("V3", &[]).to_string()));
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(13)).await;
+    tokio::time::resume();
+    let said = held.await.unwrap();
+    assert_eq!(said.as_array().map(Vec::len), Some(4), "{said}");
+    for said in said.as_array().unwrap() {
+        assert_error(said, -32603);
+    }
+    assert!(next.await.unwrap()["error"].is_null());
+    assert_eq!(peers::paths(&el), ["/engine/v1/payloads", "/engine/v1/forkchoice"]);
+}

@@ -224,8 +224,6 @@ const fn leaves_doubt(fault: &Fault) -> bool {
         | Fault::ResetStream { .. }
         | Fault::Silence { .. }
         | Fault::Stall { .. }
-        | Fault::Huge { .. }
-        | Fault::Encoding(_)
         | Fault::Restart { .. } => true,
         Fault::GoAway { last } => !matches!(last, LastStream::Below),
         _ => false,
