@@ -13,8 +13,10 @@ use std::{
 };
 use support::{post, settings, sidecar};
 
-/// Less than any CL waits for a command (8 s).
-const CL_WAITS: Duration = Duration::from_secs(8);
+/// How long the specification has a CL wait.
+fn cl_waits(method: &str) -> Duration {
+    Duration::from_secs(if method.starts_with("engine_forkchoiceUpdated") { 8 } else { 1 })
+}
 
 /// An EL in a process of its own.
 struct Process {
@@ -55,7 +57,8 @@ impl Drop for Process {
 
 /// One call of a CL that leaves when its time is over.
 async fn call(sidecar: SocketAddr, body: Value) -> Value {
-    let answer = tokio::time::timeout(CL_WAITS, post(sidecar, body.to_string())).await;
+    let waits = cl_waits(body["method"].as_str().unwrap());
+    let answer = tokio::time::timeout(waits, post(sidecar, body.to_string())).await;
     let answer = answer.unwrap_or_else(|_| panic!("the CL has left: {}", body["method"]));
     assert_eq!(answer.status, StatusCode::OK);
     answer.json()
