@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::answer::Answer;
 use super::config::LaneSizes;
 use super::connection::{BoxError, Connector, ElRequest, StreamedBody};
+use super::deadline::Deadline;
 use super::error::Failure;
 use super::gauge::{Flight, Gauges};
 use super::held::Held;
@@ -168,12 +169,13 @@ impl Clients {
 
 impl Clients {
     /// One exchange of which neither body is held here. It is over when the answer's body is
-    /// dropped.
+    /// dropped, or at the deadline if there is no head by then.
     pub(super) async fn pass(
         &self,
         lane: Lane,
         transport: Transport,
         request: Request<StreamedBody>,
+        deadline: Deadline,
     ) -> Result<Response<StreamedBody>, Failure> {
         let lanes = match transport {
             Transport::H2c => &self.passing_h2c,
@@ -185,9 +187,15 @@ impl Clients {
             Lane::History => &lanes.history,
             Lane::Relay => &lanes.relay,
         };
-        let place = self.place(lane).await;
-        let flight = self.gauges.of(lane).begin();
-        let answer = pool.head(request).await?;
+        let head = async {
+            let place = self.place(lane).await;
+            let flight = self.gauges.of(lane).begin();
+            Ok((pool.head(request).await?, place, flight))
+        };
+        let (answer, place, flight) = match tokio::time::timeout_at(deadline.at, head).await {
+            Ok(headed) => headed?,
+            Err(_) => return Err(Failure::timed_out(deadline)),
+        };
         let lease = place.map(Lease::new);
         Ok(answer.map(|body| StreamedBody::new(Passing { body, flight: Some(flight), lease })))
     }

@@ -32,6 +32,11 @@ impl Deadline {
     pub(super) fn has_passed(self) -> bool {
         Instant::now() >= self.at
     }
+
+    /// Waits until it is over.
+    pub async fn over(self) {
+        tokio::time::sleep_until(self.at).await;
+    }
 }
 
 /// By how much the specification's timeouts are stretched: a decimal from 1 to 100. For an operator

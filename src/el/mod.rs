@@ -5,8 +5,8 @@
 //! [`El::surface`] tells it. [`El::send`] is one REST exchange over what was found; [`El::relay`]
 //! posts the CL's own bytes to JSON-RPC, which always may be tried.
 //!
-//! Every exchange has a deadline, longer than any CL waits; one that is passed on has none, its CL
-//! decides when to leave.
+//! Every exchange has a deadline, longer than any CL waits. One that is passed on has it up to the
+//! head of its answer; whoever takes the body decides how long that may take.
 
 mod answer;
 mod capabilities;
@@ -173,7 +173,8 @@ impl El {
         self.0.config.timeout_multiplier.deadline(timeout)
     }
 
-    fn relay_deadline(&self) -> Deadline {
+    /// The deadline of a call that the specification gives no timeout and that begins now.
+    pub fn relay_deadline(&self) -> Deadline {
         self.0.config.timeout_multiplier.relay_deadline()
     }
 
@@ -271,7 +272,8 @@ impl El {
     ///
     /// It goes over the transport REST was found on, else over the one of JSON-RPC, so that an EL
     /// without REST says so itself. Neither body is held here, nothing is sent twice once a byte of
-    /// it was written, and the exchange is over when the answer's body is dropped.
+    /// it was written, and the exchange is over when the answer's body is dropped. Without the head
+    /// of an answer by the deadline it is cancelled.
     ///
     /// # Errors
     ///
@@ -281,6 +283,7 @@ impl El {
         lane: Lane,
         caller: &Caller,
         request: Request<StreamedBody>,
+        deadline: Deadline,
     ) -> Result<Response<StreamedBody>, ElError> {
         let surface = self.surface();
         let transport =
@@ -292,7 +295,7 @@ impl El {
             .passing_uri(request::relative(&request))
             .map(|uri| request::passed(request, uri, token))
             .map_err(|error| self.error(Failure::bad_request(Origin::Cl, &error), None))?;
-        let passed = self.0.clients.pass(lane, transport, request).await;
+        let passed = self.0.clients.pass(lane, transport, request, deadline).await;
         self.noted(lane, transport, passed, None, &surface).map(request::passed_back)
     }
 

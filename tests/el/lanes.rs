@@ -154,7 +154,9 @@ async fn readers_that_do_not_read_on_keep_their_places_in_a_lane_for_a_while_onl
     let mut unread = Vec::new();
     for _ in 0..5 {
         let request = Request::get("/engine/v1/bodies").body(StreamedBody::default()).unwrap();
-        let passed = patiently(el.pass(Lane::History, &Caller::default(), request)).await;
+        let passed =
+            patiently(el.pass(Lane::History, &Caller::default(), request, el.relay_deadline()))
+                .await;
         unread.push(passed.unwrap());
     }
 }

@@ -304,7 +304,8 @@ async fn a_passed_request_survives_the_close_of_an_idle_connection() {
         for nth in 0..20 {
             let body = Full::new(Bytes::from_static(b"body")).map_err(|never| match never {});
             let request = Request::post("/engine/v1/x").body(StreamedBody::new(body)).unwrap();
-            let passed = patiently(el.pass(lane, &Caller::default(), request)).await;
+            let passed =
+                patiently(el.pass(lane, &Caller::default(), request, el.relay_deadline())).await;
             let body = passed.unwrap_or_else(|error| panic!("{lane:?} {nth}: {error}")).into_body();
             assert_eq!(patiently(body.collect()).await.unwrap().to_bytes(), "ok");
             // By then the connection is idle.

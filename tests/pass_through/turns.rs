@@ -5,9 +5,11 @@ use crate::support::{post, scripted_el::ssz, settings, sidecar};
 use crate::{FORKCHOICE, FORKCHOICE_SYNCING, SYNCING};
 use axum::{body::Body, extract::Request, response::Response};
 use bytes::Bytes;
+use engine_ssz_proxy::el::Lane;
+use futures_util::FutureExt;
 use http::{Method, Version};
 use http_body_util::BodyExt;
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -135,4 +137,53 @@ async fn the_turn_of_a_cl_that_hangs_up_within_its_answer_is_over() {
         assert_eq!(next["result"]["payloadStatus"]["status"], "SYNCING", "{version:?}");
         sidecar.stop().await;
     }
+}
+
+/// The connection lives meanwhile: it is the stream that is forgotten.
+#[tokio::test]
+async fn a_command_that_the_el_never_answers_is_504_and_the_next_has_its_turn() {
+    let (tell, mut arrived) = mpsc::unbounded_channel();
+    let el = el(tell, Arc::new(Notify::new())).await;
+    for transport in ["h2c", "http1"] {
+        let mut settings = settings(el.address);
+        settings.transport = Some(transport.to_owned());
+        let sidecar = sidecar(settings).await;
+        let asked = request(&sidecar, Method::POST, "/engine/v1/payloads", whole("x"));
+        let mut asked =
+            tokio::spawn(async move { http_client(Version::HTTP_2).request(asked).await.unwrap() });
+        assert_eq!(arrived.recv().await.unwrap(), "payloads");
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(12)).await;
+        assert!((&mut asked).now_or_never().is_none(), "given up before the CL leaves");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        tokio::time::resume();
+        let answered = asked.await.unwrap();
+        assert_eq!(answered.status(), 504, "{transport}");
+        assert_eq!(answered.headers()["content-type"], "application/problem+json");
+        let answer = post(sidecar.address(), FORKCHOICE).await.json();
+        assert_eq!(answer["result"]["payloadStatus"]["status"], "SYNCING");
+        assert_eq!(arrived.recv().await.unwrap(), "forkchoice");
+        sidecar.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_read_whose_head_never_comes_is_504_after_the_time_of_a_relayed_call() {
+    let el = StreamingEl::start(|_| std::future::pending()).await;
+    let sidecar = sidecar(settings(el.address)).await;
+    let asked = request(&sidecar, Method::GET, "/engine/v1/bodies", whole(""));
+    let asked = async move { http_client(Version::HTTP_11).request(asked).await.unwrap() };
+    let mut asked = std::pin::pin!(asked);
+    while sidecar.proxy().el().lane(Lane::History).in_flight == 0 {
+        tokio::select! {
+            biased;
+            answered = &mut asked => panic!("{answered:?}"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(60)).await;
+    tokio::time::resume();
+    assert_eq!(asked.await.status(), 504);
+    assert_eq!(sidecar.proxy().el().lane(Lane::History).in_flight, 0);
 }
