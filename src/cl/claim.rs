@@ -6,13 +6,30 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::PLACE_PAUSES;
+use super::{PLACE_PAUSES, SHORT_BODY, SHORT_PLACE_PAUSES};
 
 /// Takes a place at the first bytes that are worth one, and gives it up if the rest takes too long.
 pub(super) struct Claim<P, F> {
     begun: F,
-    pause: Duration,
+    patience: Patience,
     state: State<P>,
+}
+
+/// How long a body may take and keep its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// Until its next byte.
+    pause: Duration,
+    /// In all.
+    total: Duration,
+}
+
+impl Patience {
+    /// For a body whose head gives that length.
+    pub(super) const fn of(announced: u64, pause: Duration) -> Self {
+        let pauses = if announced > SHORT_BODY { PLACE_PAUSES } else { SHORT_PLACE_PAUSES };
+        Self { pause, total: pause.saturating_mul(pauses) }
+    }
 }
 
 enum State<P> {
@@ -28,17 +45,19 @@ enum State<P> {
 }
 
 impl<P> Claim<P, fn(&[u8]) -> Option<P>> {
-    /// With a place that was taken at the head.
-    pub(super) fn taken(pause: Duration, place: P) -> Self {
-        let mut claim = Self::new(pause, |_: &[u8]| None);
-        claim.hold(place);
+    /// With the place that was taken at the head, if there is one, and no other.
+    pub(super) fn taken(patience: Patience, place: Option<P>) -> Self {
+        let mut claim = Self::new(patience, |_: &[u8]| None);
+        if let Some(place) = place {
+            claim.hold(place);
+        }
         claim
     }
 }
 
 impl<P, F: FnMut(&[u8]) -> Option<P>> Claim<P, F> {
-    pub(super) const fn new(pause: Duration, begun: F) -> Self {
-        Self { begun, pause, state: State::Open }
+    pub(super) const fn new(patience: Patience, begun: F) -> Self {
+        Self { begun, patience, state: State::Open }
     }
 
     /// Shows what has come so far.
@@ -51,7 +70,7 @@ impl<P, F: FnMut(&[u8]) -> Option<P>> Claim<P, F> {
     }
 
     fn hold(&mut self, place: P) {
-        let end = Instant::now() + self.pause.saturating_mul(PLACE_PAUSES);
+        let end = Instant::now() + self.patience.total;
         self.state = State::Held { place, end };
     }
 
@@ -59,7 +78,7 @@ impl<P, F: FnMut(&[u8]) -> Option<P>> Claim<P, F> {
     pub(super) async fn wait<T>(&mut self, next: impl Future<Output = T>) -> T {
         let mut next = pin!(next);
         if let State::Held { end, .. } = self.state {
-            let patience = end.min(Instant::now() + self.pause);
+            let patience = end.min(Instant::now() + self.patience.pause);
             if let Ok(next) = timeout_at(patience, &mut next).await {
                 return next;
             }
@@ -86,7 +105,13 @@ mod tests {
     const PAUSE: Duration = Duration::from_secs(1);
 
     fn claim() -> Claim<usize, impl FnMut(&[u8]) -> Option<usize>> {
-        Claim::new(PAUSE, |first: &[u8]| first.ends_with(b"!").then_some(first.len()))
+        claim_of(SHORT_BODY + 1)
+    }
+
+    fn claim_of(announced: u64) -> Claim<usize, impl FnMut(&[u8]) -> Option<usize>> {
+        Claim::new(Patience::of(announced, PAUSE), |first: &[u8]| {
+            first.ends_with(b"!").then_some(first.len())
+        })
     }
 
     #[tokio::test(start_paused = true)]
@@ -118,5 +143,17 @@ mod tests {
             claim.wait(sleep(PAUSE / 2 + Duration::from_millis(1))).await;
         }
         assert_eq!(claim.into_place(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_is_short_or_of_no_known_length_has_less_time() {
+        for (announced, keeps) in [(0, None), (SHORT_BODY, None), (SHORT_BODY + 1, Some(1))] {
+            let mut claim = claim_of(announced);
+            claim.show(b"!");
+            for _ in 0..=SHORT_PLACE_PAUSES * 2 {
+                claim.wait(sleep(PAUSE / 2)).await;
+            }
+            assert_eq!(claim.into_place(), keeps, "{announced}");
+        }
     }
 }

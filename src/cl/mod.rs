@@ -23,7 +23,12 @@
 //! A call or passage that must keep its order takes its place early: a call at the first bytes of its
 //! body ([`Handler::begun`]), a passage at its head ([`Handler::in_order`]). It has its turn when its
 //! body is there as a whole, and a body that pauses loses the place: neither door lets a CL that
-//! stalls hold up another one's calls.
+//! stalls hold up another one's calls. A caller without a bearer, which [`Auth::Forward`] lets in,
+//! has no place before its body is whole.
+//!
+//! Over HTTP/2 each stream is served by itself: of two that are sent without waiting for the answer
+//! to the first, either may take its place before the other. Over a WebSocket, and over HTTP/1.1,
+//! what is sent first is first.
 //!
 //! The token of a WebSocket's handshake lets in all its messages. Where it goes to the EL with each
 //! of them ([`Auth::Forward`]) the socket is closed before it is too old (`authentication.md`, "JWT
@@ -71,7 +76,8 @@ pub struct Config {
     pub body_timeout: Duration,
     /// How long a body may pause before it loses the place that was taken for its beginning, so
     /// that a CL that stalls does not hold up another one's calls. A body that takes
-    /// [`PLACE_PAUSES`] times as long loses it too, however it comes.
+    /// [`PLACE_PAUSES`] times as long loses it too, however it comes, and one whose head does not say
+    /// that it is longer than [`SHORT_BODY`] after [`SHORT_PLACE_PAUSES`] of them.
     pub place_pause: Duration,
     /// How much is taken on at once.
     pub bounds: Bounds,
@@ -102,6 +108,12 @@ impl Config {
 /// Pauses that a body with a place may take in all. By then, at 8 s, the CL has given the call up
 /// itself (`paris.md`, *Timeout*).
 pub const PLACE_PAUSES: u32 = 8;
+
+/// The same for a body that is short, or whose head does not give its length.
+pub const SHORT_PLACE_PAUSES: u32 = 2;
+
+/// What is short, in bytes: all but large payloads.
+pub const SHORT_BODY: u64 = 1024 * 1024;
 
 /// A line that many callers could cause is written once in this time for each kind.
 const LINE_PAUSE: Duration = Duration::from_secs(60);

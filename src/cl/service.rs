@@ -8,7 +8,7 @@ use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper_util::rt::TokioIo;
 use tokio::sync::{mpsc, watch};
 
@@ -16,7 +16,7 @@ use super::attempt::{attempt, errors, pass};
 use super::auth::Gate;
 use super::body::{self, Outgoing, Whole};
 use super::bounds::{Budget, Kind, Share};
-use super::claim::Claim;
+use super::claim::{Claim, Patience};
 use super::conversation::Conversation;
 use super::metered::Metered;
 use super::refusal::{JSON, Refusal, Speech, TEXT, response};
@@ -85,7 +85,11 @@ impl<H: Handler> Service<H> {
             return Err(Refusal::MediaType);
         }
         let Config { body_limit, body_timeout, place_pause, .. } = self.config;
-        let claim = Claim::new(place_pause, |first: &[u8]| self.handler.begun(first));
+        let patience = Patience::of(request.body().size_hint().lower(), place_pause);
+        let may_stand = may_stand_in_line(&caller);
+        let claim = Claim::new(patience, |first: &[u8]| {
+            may_stand.then(|| self.handler.begun(first)).flatten()
+        });
         let share = self.budget.body();
         let Whole { body, place, share } =
             body::read(request.into_body(), body_limit, body_timeout, share, claim)
@@ -125,7 +129,8 @@ impl<H: Handler> Service<H> {
         place: H::Place,
     ) -> Result<Response<Outgoing>, Refusal> {
         let Config { body_limit, body_timeout, place_pause, .. } = self.config;
-        let claim = Claim::taken(place_pause, place);
+        let patience = Patience::of(body.size_hint().lower(), place_pause);
+        let claim = Claim::taken(patience, may_stand_in_line(&caller).then_some(place));
         let share = self.budget.body();
         let Whole { body, place, share } = body::read(body, body_limit, body_timeout, share, claim)
             .await
@@ -205,6 +210,12 @@ impl<H: Handler> Service<H> {
         });
         task.await.ok()
     }
+}
+
+/// Whether a caller gets a place before its body is whole. One without a bearer is nobody that the EL
+/// would serve, and may be anybody.
+const fn may_stand_in_line(caller: &Caller) -> bool {
+    caller.bearer.is_some()
 }
 
 fn route<B>(request: &Request<B>) -> Result<Route, Refusal> {

@@ -29,15 +29,12 @@ impl fmt::Debug for Place {
     }
 }
 
-/// Whether a body that begins like this may hold a command. Every batch may, in an element that is
-/// not there yet. A name with escapes may be anything. A request whose method comes after its
-/// parameters shows nothing here and takes its place when it is whole.
+/// Whether a body that begins like this holds a command, as far as can be told: a name with escapes
+/// may be anything. A request whose method comes after its parameters, and a batch whose command
+/// comes late, show nothing here and take their place when they are whole: were a `[` enough, whoever
+/// sends one would hold up the line.
 pub(super) fn may_be_command(first: &[u8]) -> bool {
     const MEMBER: &[u8] = br#""method""#;
-    let first = first.trim_ascii_start();
-    if first.first() == Some(&b'[') {
-        return true;
-    }
     memmem::find_iter(first, MEMBER).any(|at| {
         let value = first.get(at + MEMBER.len()..).and_then(after_colon).unwrap_or_default();
         // Its end may still be on its way.
@@ -79,8 +76,9 @@ mod tests {
             // In doubt.
             (r#"{"method":"engine\u005fnewPayloadV4""#, true),
             (r#"{"params":[{"method":"x"}],"method":"engine_newPayloadV4""#, true),
-            (" [", true),
-            (r#"[{"method":"eth_chainId"#, true),
+            (r#" [{"id":1,"method":"eth_chainId"},{"method":"engine_newPayloadV4""#, true),
+            (" [", false),
+            (r#"[{"method":"eth_chainId""#, false),
         ] {
             assert_eq!(may_be_command(first.as_bytes()), seen, "{first}");
         }

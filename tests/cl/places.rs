@@ -71,6 +71,8 @@ impl Handler for Line {
     }
 }
 
+const BEARER: &str = "authorization: Bearer x\r\n";
+
 struct Queue {
     shown: Arc<Mutex<Vec<Bytes>>>,
     events: mpsc::UnboundedReceiver<Event>,
@@ -80,15 +82,15 @@ struct Queue {
 impl Queue {
     /// A call whose head has been sent.
     async fn begin(config: Config, length: usize) -> Self {
-        Self::begin_with(config, "POST /", length).await
+        Self::begin_with(config, "POST /", BEARER, length).await
     }
 
     /// A passage whose head has been sent, of a kind that is worth a place.
     async fn begin_passage(config: Config, length: usize) -> Self {
-        Self::begin_with(config, "PUT /engine/v1/x", length).await
+        Self::begin_with(config, "PUT /engine/v1/x", BEARER, length).await
     }
 
-    async fn begin_with(config: Config, asked: &str, length: usize) -> Self {
+    async fn begin_with(config: Config, asked: &str, headers: &str, length: usize) -> Self {
         let (told, events) = mpsc::unbounded_channel();
         let shown = Arc::default();
         let handler = Line { shown: Arc::clone(&shown), told };
@@ -99,7 +101,8 @@ impl Queue {
         let connection = TcpStream::connect(address).await.unwrap();
         let mut queue = Self { shown, events, connection };
         let head = format!(
-            "{asked} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+            "{asked} HTTP/1.1\r\nhost: x\r\n{headers}connection: close\r\n\
+             content-length: {length}\r\n\r\n"
         );
         queue.write(&head).await;
         queue
@@ -239,4 +242,20 @@ async fn the_body_of_a_passage_in_line_takes_its_share_of_the_memory() {
     .await;
     first.write("c").await;
     assert!(first.answer().await.ends_with("ac in line"));
+}
+
+/// Whoever gets in without a token may send bytes for as long as it likes.
+#[tokio::test]
+async fn without_a_bearer_there_is_no_place_before_the_body_is_whole() {
+    let mut queue = Queue::begin_with(patient(), "POST /", "", 2).await;
+    queue.write("!!").await;
+    let mut events = std::mem::replace(&mut queue.events, mpsc::unbounded_channel().1);
+    assert_eq!(queue.answer().await, "without");
+    assert!(events.try_recv().is_err());
+
+    let mut queue = Queue::begin_with(patient(), "PUT /engine/v1/x", "", 2).await;
+    assert_eq!(queue.event().await, Some(Event::Taken));
+    assert_eq!(queue.event().await, Some(Event::GivenUp));
+    queue.write("ab").await;
+    assert_eq!(queue.answer().await, "ab without");
 }
