@@ -19,7 +19,9 @@ pub struct Bounds {
     pub connections: usize,
     /// Calls and passed requests under way, over all connections. A call lasts until its exchange
     /// with the EL is over, also when the CL is gone. As many again may have a
-    /// [place](super::Handler::Place), so that calls which the EL never answers keep no command out.
+    /// [place](super::Handler::Place), over whatever protocol, so that calls without one which the EL
+    /// never answers keep no command out. A command that has no place before it is whole is counted
+    /// with the others.
     pub calls: usize,
     /// Bytes of the request bodies of all calls that are being read or are under way. One body of
     /// [`Config::body_limit`](super::Config::body_limit) is let in whatever this says.

@@ -25,8 +25,7 @@ pub struct Call<P = ()> {
     /// have no head, when it was complete.
     pub received: Instant,
     /// What [`Handler::begun`] gave for the first bytes of the body. `None` also when the body came
-    /// too slowly ([`Config::place_pause`](super::Config::place_pause)), and always for a message of
-    /// a WebSocket, which is there as a whole.
+    /// too slowly ([`Config::place_pause`](super::Config::place_pause)).
     pub place: Option<P>,
 }
 
@@ -78,14 +77,16 @@ pub trait Handler: Clone + Send + Sync + 'static {
 
     /// Looks at the first bytes of a body and takes a place for the call, if it is one that must
     /// keep its order. Called at once, and again with more of the same body, up to
-    /// [`FIRST_BYTES`], until there is a place. A place taken in vain does no harm.
+    /// [`FIRST_BYTES`], until there is a place. A place taken in vain does no harm. Not called for a
+    /// caller without a bearer, and once for a message of a WebSocket, which is there as a whole.
     fn begun(&self, _first: &[u8]) -> Option<Self::Place> {
         None
     }
 
     /// Looks at the head of a request of the REST-SSZ API and takes a place for it, if it is one that
     /// must keep its order. Such a request is passed on with its body whole, so that nobody waits in
-    /// the line for bytes of the CL; all others are passed on at once.
+    /// the line for bytes of the CL; all others are passed on at once. The place is dropped at once if
+    /// the caller has no bearer.
     fn in_order(&self, _head: &Parts) -> Option<Self::Place> {
         None
     }

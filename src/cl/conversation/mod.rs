@@ -28,7 +28,7 @@ use super::attempt::{attempt, errors};
 use super::bounds::{BodyShare, Budget, Busy, Kind, Share};
 use super::linger::PATIENCE;
 use super::server::{PING_INTERVAL, Phase};
-use super::{Call, Caller, Handler, Outcome};
+use super::{Call, Caller, FIRST_BYTES, Handler, Outcome};
 use crate::jsonrpc::Reply;
 
 use inflow::{Inflow, Meter};
@@ -208,7 +208,10 @@ impl<H: Handler> Conversation<H> {
         stale: Arc<Notify>,
         place: OwnedSemaphorePermit,
     ) {
-        let shares = match self.shares(&body, room).await {
+        // It is all there, so nobody waits for its bytes. What has a place is counted by itself.
+        let place_in_line = self.handler.begun(body.get(..FIRST_BYTES).unwrap_or(&body));
+        let kind = if place_in_line.is_some() { Kind::InLine } else { Kind::Free };
+        let shares = match self.shares(&body, room, kind).await {
             Ok(shares) => shares,
             Err(busy) => {
                 let reply = errors(&body, busy.to_string());
@@ -218,7 +221,8 @@ impl<H: Handler> Conversation<H> {
         let in_flight = self.in_flight.clone();
         let (tell_begun, begun) = oneshot::channel();
         let caller = self.caller.clone();
-        let call = Call { body: body.clone(), caller, received: Instant::now(), place: None };
+        let received = Instant::now();
+        let call = Call { body: body.clone(), caller, received, place: place_in_line };
         let attempt = attempt(self.handler.clone(), call);
         tokio::spawn(async move {
             let mut attempt = pin!(attempt);
@@ -251,9 +255,10 @@ impl<H: Handler> Conversation<H> {
         &self,
         body: &Bytes,
         mut room: BodyShare<'_>,
+        kind: Kind,
     ) -> Result<(Share, Option<Share>), Busy> {
         room.hold(body.len()).await?;
-        Ok((self.budget.call(Kind::Free).await?, room.into_share()))
+        Ok((self.budget.call(kind).await?, room.into_share()))
     }
 }
 

@@ -9,15 +9,21 @@ const LIMIT: usize = 8 << 20;
 const SILENCE: Duration = Duration::from_secs(120);
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
 
-/// Answers a call when it is let go, or at once.
+const COMMAND: &str = r#"{"jsonrpc":"2.0","id":1,"method":"command"}"#;
+
+/// Answers a call when it is let go, or at once; a command always at once.
 #[derive(Clone, Default)]
 struct Answering(Option<Arc<Semaphore>>);
 
 impl Handler for Answering {
     type Place = ();
 
-    async fn call(&self, _: Call) -> Outcome {
-        if let Some(go) = &self.0 {
+    fn begun(&self, first: &[u8]) -> Option<()> {
+        (first == COMMAND.as_bytes()).then_some(())
+    }
+
+    async fn call(&self, call: Call) -> Outcome {
+        if let (Some(go), None) = (&self.0, call.place) {
             go.acquire().await.unwrap().forget();
         }
         Outcome::Json(Reply::raw(Bytes::from_static(b"answered")))
@@ -267,4 +273,17 @@ async fn a_stop_is_not_over_before_the_goodbye_is() {
         "it waits for the answer to it"
     );
     assert_eq!(peer.closed().await.0, CloseCode::Away);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_are_never_answered_keep_no_command_out() {
+    let budget = Arc::new(Budget::new(Bounds { calls: 1, ..Bounds::new(LIMIT) }, LIMIT));
+    let never = Answering(Some(Arc::new(Semaphore::new(0))));
+    let mut peer = Peer::within(budget, never, Age::NONE).await;
+    peer.call().await;
+    peer.call().await;
+    let busy = peer.next().await;
+    assert!(busy.to_text().unwrap().contains("--max-calls"), "{busy}");
+    peer.socket.send(Message::text(COMMAND)).await.unwrap();
+    peer.answered().await;
 }
