@@ -80,7 +80,12 @@ impl Sidecar {
         let handler = proxy.clone();
         let server = tokio::spawn(async move {
             // A sender that is gone stops the server as well.
-            bound.serve(config.cl, handler, async { drop(stopped.await) }).await;
+            let ended = bound.serve(config.cl, handler, async { drop(stopped.await) }).await;
+            if ended == cl::Stopped::Cut {
+                tracing::warn!(
+                    "the grace period is over: calls under way are cut (--grace-period)"
+                );
+            }
         });
         Ok(Self { place, proxy, stop, server, surface })
     }

@@ -182,6 +182,7 @@ async fn life_a_stop_does_not_wait_longer_than_the_grace_period() {
     program.signal("-INT");
     let (code, log) = program.end().await;
     assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("calls under way are cut"), "{log}");
     assert!(held.await.is_err(), "cut");
 }
 
