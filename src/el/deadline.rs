@@ -34,7 +34,7 @@ impl Deadline {
     }
 
     /// Waits until it is over.
-    pub async fn over(self) {
+    pub(super) async fn over(self) {
         tokio::time::sleep_until(self.at).await;
     }
 }

@@ -20,6 +20,7 @@ mod endpoint;
 mod error;
 mod gauge;
 mod held;
+mod in_turn;
 mod keeper;
 mod lane;
 mod lease;
