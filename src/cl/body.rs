@@ -10,9 +10,11 @@ use std::vec;
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
+use tokio::time::Instant;
 
 use super::bounds::{BodyShare, Busy, Share};
 use super::claim::Claim;
+use super::pace::Pace;
 use super::{FIRST_BYTES, StreamedBody};
 use crate::jsonrpc::Reply;
 
@@ -29,7 +31,7 @@ pub(super) enum Unread {
     /// It broke off, or its framing is wrong.
     #[error("incomplete body")]
     Broken,
-    /// Nothing came for too long.
+    /// Nothing came for too long, or too little in all.
     #[error("body timed out")]
     Stalled,
     /// There is no room for it.
@@ -65,15 +67,20 @@ where
     if announced > limit {
         return Err(Unread::TooLarge);
     }
+    let mut pace = Pace::default();
     let mut first = Bytes::new();
     let mut joined = BytesMut::new();
     loop {
-        let frame = match claim.wait(tokio::time::timeout(pause, body.frame())).await {
+        let asked = Instant::now();
+        let next = tokio::time::timeout(pace.patience(pause), body.frame());
+        let frame = match claim.wait(next).await {
             Err(_) => return Err(Unread::Stalled),
             Ok(None) => break,
             Ok(Some(Err(_))) => return Err(Unread::Broken),
             Ok(Some(Ok(frame))) => frame,
         };
+        let come = frame.data_ref().map_or(0, Bytes::len);
+        pace.came(come, asked.elapsed());
         // Trailers mean nothing here.
         let Ok(data) = frame.into_data() else { continue };
         let before = first.len() + joined.len();

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::body::Unread;
+use super::pace::Pace;
 
 /// Counts a body against the limit and its pauses against the clock while somebody else reads it.
 ///
@@ -20,8 +21,15 @@ pub(super) struct Metered<B> {
     /// How many bytes may still come.
     left: u64,
     pause: Duration,
-    waiting: Option<Pin<Box<Sleep>>>,
+    pace: Pace,
+    waiting: Option<Waiting>,
     fault: Fault,
+}
+
+/// The wait for the next bytes.
+struct Waiting {
+    since: Instant,
+    end: Pin<Box<Sleep>>,
 }
 
 /// What went wrong with the body, for the one who has to tell the CL.
@@ -42,7 +50,8 @@ impl<B: Body> Metered<B> {
             return Err(Unread::TooLarge);
         }
         let fault = Fault::default();
-        let metered = Self { body, left: limit, pause, waiting: None, fault: fault.clone() };
+        let (pace, waiting) = (Pace::default(), None);
+        let metered = Self { body, left: limit, pause, pace, waiting, fault: fault.clone() };
         Ok((metered, fault))
     }
 
@@ -66,18 +75,22 @@ where
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = &mut *self;
         let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) else {
-            let pause = this.pause;
-            let waiting = this.waiting.get_or_insert_with(|| Box::pin(sleep(pause)));
-            ready!(waiting.as_mut().poll(cx));
+            let patience = this.pace.patience(this.pause);
+            let waiting = this.waiting.get_or_insert_with(|| Waiting {
+                since: Instant::now(),
+                end: Box::pin(sleep(patience)),
+            });
+            ready!(waiting.end.as_mut().poll(cx));
             return Poll::Ready(Some(Err(this.fail(Unread::Stalled))));
         };
-        this.waiting = None;
+        let waited = this.waiting.take().map_or(Duration::ZERO, |waiting| waiting.since.elapsed());
         Poll::Ready(match frame {
             None => None,
             Some(Err(_)) => Some(Err(this.fail(Unread::Broken))),
             Some(Ok(frame)) => {
-                let length = frame.data_ref().map_or(0, |data| data.len() as u64);
-                match this.left.checked_sub(length) {
+                let length = frame.data_ref().map_or(0, Bytes::len);
+                this.pace.came(length, waited);
+                match this.left.checked_sub(length as u64) {
                     Some(left) => {
                         this.left = left;
                         Some(Ok(frame))

@@ -17,6 +17,9 @@
 //! | more than the [`Bounds`] take | 200 with `-32603`; 503 under `/engine/`; a connection is closed |
 //! | a handler that panics | 200 with `-32603`; 500 under `/engine/` |
 //!
+//! A CL that takes not a byte of what it is told for 60 s loses its connection. Over HTTP/2 it can hold
+//! back a stream alone, and keeps that for as long as it answers pings.
+//!
 //! Every other answer to a call is 200: a CL takes any other status for a broken EL and sends the
 //! call again.
 //!
@@ -44,11 +47,13 @@ mod conversation;
 mod linger;
 mod listener;
 mod metered;
+mod pace;
 mod refusal;
 mod server;
 mod service;
 mod socket_file;
 mod websocket;
+mod write_timeout;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -72,7 +77,8 @@ pub struct Config {
     /// must outlast the idle time of a CL's pool (up to 90 s), or the CL sends into a connection that
     /// is just being closed.
     pub head_timeout: Duration,
-    /// How long a body may go without a further byte.
+    /// How long a body may go without a further byte. In all it has 120 s, and a second more for each
+    /// 64 KiB that come.
     pub body_timeout: Duration,
     /// How long a body may pause before it loses the place that was taken for its beginning, so
     /// that a CL that stalls does not hold up another one's calls. A body that takes

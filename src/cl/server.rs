@@ -16,6 +16,7 @@ use super::bounds::{Budget, Share};
 use super::linger::{Duplex, Lingering};
 use super::listener::{Accepted, BindError, Listener, Place};
 use super::service::Service;
+use super::write_timeout::{WRITE_TIMEOUT, WriteTimeout};
 use super::{Config, Handler};
 
 /// With the default of 64 KiB a body of a megabyte waits for window updates most of its time.
@@ -192,6 +193,7 @@ impl<H: Handler> Connection<H> {
                 async move { Ok::<_, Infallible>(answer.await) }
             }
         });
+        let stream = WriteTimeout::new(stream, WRITE_TIMEOUT);
         let connection =
             http.serve_connection_with_upgrades(TokioIo::new(Lingering::new(stream)), requests);
         tokio::select! {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine_ssz_proxy::cl::{Call, Config, Outcome, Server, Stopped};
+use engine_ssz_proxy::cl::{Bounds, Call, Config, Outcome, Server, Stopped};
 use engine_ssz_proxy::jsonrpc::Reply;
 use http::StatusCode;
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc};
 
@@ -168,4 +169,28 @@ async fn a_port_in_use_is_named() {
     let door = Door::new(open(), Script::names()).await;
     let error = Server::bind(door.addr).await.unwrap_err();
     assert!(error.to_string().contains(&door.addr.to_string()), "{error}");
+}
+
+#[tokio::test]
+async fn a_cl_that_does_not_read_its_answer_loses_its_connection() {
+    let long =
+        Script::new(|_| async { Outcome::Status(StatusCode::OK, vec![b' '; 64 << 20].into()) });
+    let bounds = Bounds { connections: 1, ..open().bounds };
+    let door = Door::new(Config { bounds, ..open() }, long).await;
+    let request = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}";
+    let mut first = door.raw().await;
+    first.write(request).await;
+    first.head().await;
+    for _ in 0..100 {
+        let mut second = door.raw().await;
+        // May be closed already.
+        let _ = second.0.try_write(request.as_bytes());
+        if soon(second.0.read(&mut [0; 64])).await.unwrap_or(0) > 0 {
+            return;
+        }
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(60)).await;
+        tokio::time::resume();
+    }
+    panic!("it keeps its share");
 }
