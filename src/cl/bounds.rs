@@ -25,6 +25,9 @@ pub struct Bounds {
     pub calls: usize,
     /// Bytes of the request bodies of all calls that are being read or are under way. One body of
     /// [`Config::body_limit`](super::Config::body_limit) is let in whatever this says.
+    ///
+    /// Not counted is what has come and nobody has read: up to 32 MiB for each connection of HTTP/2,
+    /// up to 400 KiB for each of HTTP/1.1, up to 128 KiB for each WebSocket; nor are answers.
     pub bodies: usize,
     /// How long a call waits for its share before it is answered with `-32603`.
     pub patience: Duration,

@@ -22,9 +22,10 @@ use super::{Config, Handler};
 /// With the default of 64 KiB a body of a megabyte waits for window updates most of its time.
 const WINDOW: u32 = 16 * 1024 * 1024;
 
-/// Bodies that wait for their turn are not read and hold their share of the connection's window. It
-/// has to last for more of them than a CL ever lines up, or the one whose turn it is would starve.
-const CONNECTION_WINDOW: u32 = 8 * WINDOW;
+/// Bodies are read before their turn, so what they hold of this is only what waits for room
+/// ([`Bounds::patience`](super::Bounds::patience)), or for the EL when it is passed on as it comes. One
+/// of those may take a whole window, and there is another for those whose turn it is.
+const CONNECTION_WINDOW: u32 = 2 * WINDOW;
 
 /// A head of HTTP/1.1 with more headers is answered with 431. CLs send about ten.
 const MAX_HEADERS: usize = 100;

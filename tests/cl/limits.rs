@@ -323,7 +323,7 @@ async fn h2_07_the_windows_are_wide_from_the_start() {
     }
     assert_eq!(stream_window, 16 * 1024 * 1024);
     // Bodies that are not read yet must not starve the one that is.
-    assert_eq!(connection_window, 8 * stream_window);
+    assert_eq!(connection_window, 2 * stream_window);
 }
 
 /// What comes back for the handshake of RFC 6455, section 1.3, changed a little.
