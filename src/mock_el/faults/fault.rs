@@ -129,6 +129,21 @@ pub enum Damage {
     OverBound,
 }
 
+impl Damage {
+    /// Every damage, in the order above.
+    pub const ALL: [Self; 9] = [
+        Self::TruncatedFixed,
+        Self::TruncatedTail,
+        Self::ExtraTail,
+        Self::FirstOffset,
+        Self::OffsetsOutOfOrder,
+        Self::OffsetPastEnd,
+        Self::BooleanTwo,
+        Self::OptionalTwo,
+        Self::OverBound,
+    ];
+}
+
 /// A malformation of a JSON-RPC answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]

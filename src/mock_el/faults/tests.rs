@@ -28,24 +28,12 @@ const ASKED: Asked<'static> = Asked {
     stage: Stage::Whole,
 };
 
-const DAMAGES: [Damage; 9] = [
-    Damage::TruncatedFixed,
-    Damage::TruncatedTail,
-    Damage::ExtraTail,
-    Damage::FirstOffset,
-    Damage::OffsetsOutOfOrder,
-    Damage::OffsetPastEnd,
-    Damage::BooleanTwo,
-    Damage::OptionalTwo,
-    Damage::OverBound,
-];
-
 /// Every damage is told by alloy's reader; those that find no place are the given ones.
 fn assert_told<T: Encode + Decode>(container: Container, honest: &T, without: &[Damage]) {
     let bytes = honest.as_ssz_bytes();
     let same = rebuilt(container.shape(), &bytes, &mut |_, _| None);
     assert_eq!(same.as_deref(), Some(bytes.as_slice()), "{container:?}: its shape is wrong");
-    for damage in DAMAGES {
+    for damage in Damage::ALL {
         match damaged(damage, container, &bytes) {
             None => assert!(without.contains(&damage), "{container:?} {damage:?}: no place"),
             Some(damaged) => {

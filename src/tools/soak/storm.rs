@@ -234,17 +234,7 @@ fn fault(kind: Kind, draw: &mut Draw) -> Option<Fault> {
         Kind::NoContent => Fault::NoContent,
         Kind::EmptyBody => Fault::EmptyBody,
         Kind::Huge => Fault::Huge { bytes: 1 << 20 },
-        Kind::Ssz => Fault::Ssz(*draw.one(&[
-            Damage::TruncatedFixed,
-            Damage::TruncatedTail,
-            Damage::ExtraTail,
-            Damage::FirstOffset,
-            Damage::OffsetsOutOfOrder,
-            Damage::OffsetPastEnd,
-            Damage::BooleanTwo,
-            Damage::OptionalTwo,
-            Damage::OverBound,
-        ])?),
+        Kind::Ssz => Fault::Ssz(*draw.one(&Damage::ALL)?),
         Kind::Json => Fault::Json(*draw.one(&[
             JsonDamage::Garbage,
             JsonDamage::WrongId,
